@@ -1,0 +1,1 @@
+//! Nothing I start outlives me.
