@@ -1,1 +1,30 @@
-//! testkit
+//! What the tests of moored share: servers that misbehave, and the means to see from outside what became of them.
+//!
+//! This crate must not share a mechanism with the code under test: moored finds its own by `RLIMIT_LOCKS`, cgroups
+//! and parentage, so the testkit marks by `RLIMIT_RSS` and reads `/proc` with its own few lines.
+//!
+//! - [`survivors`]: who is still alive of all that a test ever started, and the guard that ends them.
+//! - [`bins`]: where the test programs lie, built and copied so that any user can run them.
+//! - [`as_user`]: root and a plain user, and folders that belong to them.
+//! - [`wait`]: conditions with deadlines instead of sleeps.
+//! - [`pairwise`]: few combinations that cover every pair of levels.
+//! - [`innocents`]: bystanders that can prove that nobody signalled them.
+//! - [`server`] and [`marked`]: the insides of the bins `misbehave` and `marked`.
+
+#![cfg(target_os = "linux")]
+
+pub mod as_user;
+pub mod bins;
+pub mod innocents;
+pub mod marked;
+pub mod pairwise;
+mod proc;
+pub mod server;
+pub mod survivors;
+pub mod wait;
+
+pub use as_user::{Scratch, User};
+pub use bins::{bin, example};
+pub use innocents::Bystander;
+pub use survivors::{Mark, MarkGuard, Survivor, Wrap};
+pub use wait::{read_pids, wait_until};

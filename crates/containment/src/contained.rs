@@ -1,0 +1,125 @@
+//! The blocking handle of a contained server.
+
+use std::io;
+
+use crate::board::reason;
+use crate::cookie::SessionId;
+use crate::identity::ProcessIdentity;
+use crate::ladder::Ladder;
+use crate::link::{EndError, Link};
+use crate::report::{EndReport, ServerExit};
+use crate::start::Started;
+use crate::stdio::{Stderr, Stdin, Stdout};
+use crate::strength::Strength;
+use crate::sys;
+
+/// A running server, and everything that it ever starts.
+///
+/// Dropping it ends the tree before the drop returns, without any runtime, also in a panic. If this process ends in any
+/// other way, the guardians end the tree.
+#[derive(Debug)]
+pub struct Contained {
+    /// The server's input, if it was piped.
+    pub stdin: Option<Stdin>,
+    /// The server's output, if it was piped.
+    pub stdout: Option<Stdout>,
+    /// The server's errors, if they were piped.
+    pub stderr: Option<Stderr>,
+    link: Link,
+}
+
+impl Contained {
+    pub(crate) fn new(started: Started) -> Self {
+        Self {
+            stdin: started.stdin.map(Stdin::from),
+            stdout: started.stdout.map(Stdout::from),
+            stderr: started.stderr.map(Stderr::from),
+            link: started.link,
+        }
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.link.id()
+    }
+
+    /// The server itself.
+    #[must_use]
+    pub fn identity(&self) -> ProcessIdentity {
+        self.link.identity()
+    }
+
+    /// The outer and the inner guardian.
+    #[must_use]
+    pub fn guardians(&self) -> [ProcessIdentity; 2] {
+        self.link.guardians()
+    }
+
+    /// Which layers hold it.
+    #[must_use]
+    pub fn strength(&self) -> &Strength {
+        self.link.strength()
+    }
+
+    /// Sends a signal to the server itself, never to anybody who got its number later.
+    ///
+    /// # Errors
+    /// If it has ended, or the signal is none.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        self.link.signal(signal)
+    }
+
+    /// How the server ended, if it has. What else it started is being ended then.
+    ///
+    /// # Errors
+    /// If nobody lived to see it.
+    pub fn try_wait(&mut self) -> Result<Option<ServerExit>, EndError> {
+        self.link.hear()?;
+        match (self.link.exit(), self.link.report()) {
+            (None, Some(report)) => Err(EndError::StatusLost { session: report.session }),
+            (exit, _) => Ok(exit),
+        }
+    }
+
+    /// Waits until the server has ended. What else it started is being ended then; [`Contained::wait_ended`] waits for
+    /// that too.
+    ///
+    /// # Errors
+    /// If nobody lived to see it.
+    pub fn wait(&mut self) -> Result<ServerExit, EndError> {
+        loop {
+            if let Some(exit) = self.try_wait()? {
+                return Ok(exit);
+            }
+            sys::wait_readable(self.link.socket(), None)
+                .map_err(|source| EndError::Io { session: self.link.id(), source })?;
+        }
+    }
+
+    /// Waits until the whole session has ended, without asking for it.
+    ///
+    /// # Errors
+    /// If the guardians cannot be heard.
+    pub fn wait_ended(&mut self) -> Result<EndReport, EndError> {
+        self.link.wait_for_report(None)?;
+        self.link.report().cloned().ok_or_else(|| self.link.stuck())
+    }
+
+    /// Ends the tree by that ladder, and waits until it is gone and `on_end` has run. The server's input is closed at
+    /// once; its output stays open to be read. Asked again, it gives the same report.
+    ///
+    /// # Errors
+    /// If the guardians cannot be heard. They end the tree all the same.
+    pub fn end(&mut self, ladder: Ladder) -> Result<EndReport, EndError> {
+        self.stdin = None;
+        self.link.end(reason::REQUESTED, &ladder)
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        self.stdin = None;
+        self.link.end_on_drop();
+    }
+}

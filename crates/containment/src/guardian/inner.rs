@@ -1,0 +1,107 @@
+//! The inner guardian: the parent of the server, and the one who ends its tree.
+
+use core::ffi::CStr;
+
+use crate::bare::call::{self, Errno, Fd, PollFd};
+use crate::board::{flag, layer, packet, stage, Word};
+use crate::proc::Line;
+use crate::session::Session;
+use crate::watch::Watch;
+use crate::{finish, spawn};
+
+/// `outer` is a pidfd of the outer guardian; `map_to` the user and group to be again in a fresh user namespace.
+pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 {
+    let board = session.board;
+    call::setsid();
+    call::set_name(c"moored-inner");
+    if !board.has(Word::Flags, flag::STRICT) {
+        board.set(Word::InnerPid, call::getpid() as u64);
+    }
+    match start(&session, map_to) {
+        Ok(server) => {
+            let _ = call::chdir(c"/");
+            session.close_stdio();
+            Watch::begin(session, server, outer).run();
+        }
+        Err(error) => {
+            board.set(Word::StageError, error.0 as u64);
+            return if is_over(outer) { finish::abandon(&session) } else { 1 };
+        }
+    }
+    board.set(Word::TreeDone, 1);
+    if is_over(outer) {
+        // Nobody else is left to do it.
+        finish::conclude(&session);
+        call::send(session.owner_socket, &[packet::ENDED], None);
+    } else {
+        // Should somebody have stopped it: it has work to do now.
+        let _ = call::pidfd_send(outer, call::SIGCONT);
+    }
+    0
+}
+
+fn is_over(process: Fd) -> bool {
+    let mut fds = [PollFd::readable(Some(process))];
+    call::poll(&mut fds, Some(0));
+    fds[0].is_ready()
+}
+
+/// From a fresh fork to a running server.
+fn start(session: &Session, map_to: Option<[u64; 2]>) -> Result<i32, Errno> {
+    let board = session.board;
+    if board.has(Word::Flags, flag::SUBREAPER) {
+        call::become_subreaper()?;
+        board.add_bits(Word::Layers, layer::GUARDIAN);
+    }
+    if board.has(Word::Flags, flag::STRICT) {
+        board.set(Word::Stage, stage::NAMESPACE);
+        settle_namespace(map_to)?;
+        board.add_bits(Word::Layers, layer::PIDNS);
+    }
+    if board.has(Word::Flags, flag::SEALED) {
+        board.set(Word::Stage, stage::SEAL);
+        seal(session)?;
+        board.add_bits(Word::Layers, layer::LANDLOCK);
+    }
+    spawn::spawn(session)
+}
+
+/// Inside fresh namespaces: the same user as outside, and a /proc that shows this namespace's processes.
+fn settle_namespace(map_to: Option<[u64; 2]>) -> Result<(), Errno> {
+    const MS_REC_SLAVE: usize = 0x4000 | 0x8_0000;
+    const MS_NOSUID_NODEV_NOEXEC: usize = 2 | 4 | 8;
+    if let Some([uid, gid]) = map_to {
+        // The old /proc is still mounted, and knows us by our number outside.
+        put(c"/proc/self/setgroups", b"deny")?;
+        put(c"/proc/self/uid_map", Line::new().number(uid).text(b" ").number(uid).text(b" 1").as_bytes())?;
+        put(c"/proc/self/gid_map", Line::new().number(gid).text(b" ").number(gid).text(b" 1").as_bytes())?;
+    }
+    // Mounts made outside still arrive here; ours do not leave.
+    call::mount(c"none", c"/", c"none", MS_REC_SLAVE)?;
+    call::mount(c"proc", c"/proc", c"proc", MS_NOSUID_NODEV_NOEXEC)
+}
+
+fn put(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    let file = call::openat(Fd::CWD, path, call::O_WRONLY)?;
+    let written = call::write(file, bytes);
+    call::close(file);
+    written.map(|_| ())
+}
+
+/// Shuts us in with what we will start, and proves that the door is shut: `kill(-1)` is loosed behind it later.
+fn seal(session: &Session) -> Result<(), Errno> {
+    if call::getuid() == 0 {
+        return Err(Errno::PERM);
+    }
+    call::set_no_new_privs()?;
+    call::seal_signals()?;
+    // In a PID namespace the owner cannot be addressed at all, and `kill(-1)` is not used.
+    if session.board.has(Word::Flags, flag::STRICT) {
+        return Ok(());
+    }
+    match call::pidfd_send(session.owner_pidfd, 0) {
+        Err(Errno::PERM) => Ok(()),
+        // Reached, or gone: either way there is no proof, and without proof there is no `kill(-1)`.
+        _ => Err(Errno::ACCES),
+    }
+}

@@ -1,0 +1,89 @@
+//! The cgroup leaf: one file ends all of it, another says whether it is empty.
+
+use core::ffi::CStr;
+
+use crate::bare::call::{self, Errno, Fd};
+use crate::proc::{self, Line};
+use crate::session::Session;
+
+fn put(leaf: Fd, file: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    let file = call::openat(leaf, file, call::O_WRONLY)?;
+    let written = call::write(file, bytes);
+    call::close(file);
+    written.map(|_| ())
+}
+
+/// Whether `cgroup.events` has this line.
+fn says(leaf: Fd, line: &[u8]) -> bool {
+    let Ok(file) = call::openat(leaf, c"cgroup.events", call::O_RDONLY) else { return false };
+    let mut bytes = [0_u8; 128];
+    let n = call::read(file, &mut bytes).unwrap_or(0);
+    call::close(file);
+    bytes[..n].split(|b| *b == b'\n').any(|l| l == line)
+}
+
+/// SIGKILL for everything in it, at one stroke: what is being forked meanwhile is killed too.
+pub(crate) fn kill(leaf: Fd) -> Result<(), Errno> {
+    put(leaf, c"cgroup.kill", b"1")
+}
+
+/// Nobody is in it. Zombies do not count.
+pub(crate) fn is_empty(leaf: Fd) -> bool {
+    says(leaf, b"populated 0")
+}
+
+/// Stops everything in it, so that it can be looked at in peace; waits for that, but not for ever: a task in
+/// uninterruptible sleep freezes only when it wakes.
+pub(crate) fn freeze(leaf: Fd) {
+    const LONGEST: u64 = 200_000_000;
+    const LOOK_EVERY: u64 = 1_000_000;
+    if put(leaf, c"cgroup.freeze", b"1").is_err() {
+        return;
+    }
+    let until = call::now() + LONGEST;
+    while !says(leaf, b"frozen 1") && call::now() < until {
+        call::poll(&mut [], Some(LOOK_EVERY));
+    }
+}
+
+/// Lets it go on.
+pub(crate) fn thaw(leaf: Fd) {
+    let _ = put(leaf, c"cgroup.freeze", b"0");
+}
+
+/// Takes one process out of the leaf, into the group around it.
+pub(crate) fn move_out(session: &Session, pid: i32) {
+    if let Some(parent) = session.leaf_parent {
+        let _ = put(parent, c"cgroup.procs", Line::new().number(pid as u64).as_bytes());
+    }
+}
+
+/// Removes the empty leaf, and the empty groups that the tree made inside it.
+pub(crate) fn remove(session: &Session, name: &CStr) {
+    const TRIES: u32 = 50;
+    const PAUSE: u64 = 2_000_000;
+    let (Some(parent), false) = (session.leaf_parent, name.is_empty()) else { return };
+    for _ in 0..TRIES {
+        match call::rmdir(parent, name) {
+            Ok(()) | Err(Errno::NOENT) => return,
+            Err(_) => remove_inside(parent, name, 0),
+        }
+        if matches!(call::rmdir(parent, name), Ok(()) | Err(Errno::NOENT)) {
+            return;
+        }
+        // A process that was just reaped may hold its group for another moment.
+        call::poll(&mut [], Some(PAUSE));
+    }
+}
+
+fn remove_inside(at: Fd, name: &CStr, depth: u32) {
+    const DEEPEST: u32 = 32;
+    if depth == DEEPEST {
+        return;
+    }
+    proc::names_in(at, name, |dir, inner| {
+        let inner = Line::new().text(inner);
+        remove_inside(dir, inner.as_path(), depth + 1);
+        let _ = call::rmdir(dir, inner.as_path());
+    });
+}

@@ -1,0 +1,211 @@
+//! Finding what is below us, and signalling it by identity.
+//!
+//! A direct child that we have not reaped is signalled by its number: nobody else can have it. Everything deeper down is
+//! held by a pidfd first and looked at again before the signal is sent.
+
+use crate::bare::call::{self, Errno};
+use crate::bare::map;
+use crate::board::{Board, survived};
+use crate::proc;
+use crate::session::{List, Session};
+use crate::{keep, leaf};
+
+/// Most processes that one walk lists. Those beyond it are asked to end later, when they have fallen to us.
+const MOST: usize = 65_536;
+
+/// Everything below us at one moment, parents before their children.
+pub(crate) struct Tree {
+    /// Two words a process: its number, with KEPT or DIRECT added; and its start ticks.
+    words: &'static mut [u64],
+    len: usize,
+}
+
+const KEPT: u64 = 1 << 40;
+const DIRECT: u64 = 1 << 41;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) pid: i32,
+    pub(crate) ticks: u64,
+    pub(crate) kept: bool,
+    direct: bool,
+}
+
+impl Tree {
+    /// Room for a walk. The pages are fresh and cost nothing until they are used.
+    pub(crate) fn new() -> Option<Self> {
+        map::scratch::<u64>(2 * MOST).ok().map(|words| Self { words, len: 0 })
+    }
+
+    fn push(&mut self, node: Node) {
+        if self.len < MOST {
+            let bits = if node.kept { KEPT } else { 0 } | if node.direct { DIRECT } else { 0 };
+            self.words[2 * self.len] = node.pid as u64 | bits;
+            self.words[2 * self.len + 1] = node.ticks;
+            self.len += 1;
+        }
+    }
+
+    fn get(&self, i: usize) -> Node {
+        let word = self.words[2 * i];
+        Node {
+            pid: word as u32 as i32,
+            ticks: self.words[2 * i + 1],
+            kept: word & KEPT != 0,
+            direct: word & DIRECT != 0,
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> {
+        (0..self.len).map(|i| self.get(i))
+    }
+
+    /// Walks down from our own children. What runs a kept program is kept, and all below it.
+    pub(crate) fn walk(&mut self, rules: List, board: Board<'_>) {
+        self.len = 0;
+        children(call::getpid(), |pid| self.visit(pid, false, true, rules, board));
+        let mut i = 0;
+        while i < self.len {
+            let parent = self.get(i);
+            children(parent.pid, |pid| self.visit(pid, parent.kept, false, rules, board));
+            i += 1;
+        }
+    }
+
+    fn visit(&mut self, pid: i32, under_kept: bool, direct: bool, rules: List, board: Board<'_>) {
+        let Some(stat) = proc::stat(pid) else { return };
+        if stat.is_zombie() {
+            return;
+        }
+        let kept = under_kept || board.is_kept(pid, stat.ticks) || keep::matches(rules, pid);
+        self.push(Node { pid, ticks: stat.ticks, kept, direct });
+    }
+
+    /// Writes down whom to spare.
+    pub(crate) fn note_kept(&self, board: Board<'_>) {
+        for node in self.nodes().filter(|n| n.kept) {
+            board.add_kept(node.pid, node.ticks);
+        }
+    }
+}
+
+/// Calls `each` with the children of a process; those of all its threads.
+fn children(parent: i32, mut each: impl FnMut(i32)) {
+    let mut listed = false;
+    proc::numbers_in(proc::path(parent, b"task").as_path(), |thread| {
+        let list = proc::path(parent, b"task/").number(thread as u64).text(b"/children");
+        listed |= proc::numbers_of(list.as_path(), &mut each);
+    });
+    if !listed {
+        // A kernel without these lists: ask every process for its parent.
+        proc::numbers_in(c"/proc", |pid| {
+            if proc::stat(pid).is_some_and(|stat| stat.ppid == parent) {
+                each(pid);
+            }
+        });
+    }
+}
+
+/// One signal to one process below us, only if it is still the one that was seen.
+pub(crate) fn signal(node: Node, signal: i32) -> Result<(), Errno> {
+    if node.direct {
+        return call::kill(node.pid, signal);
+    }
+    let pidfd = call::pidfd_open(node.pid)?;
+    let same = proc::stat(node.pid).is_some_and(|now| now.ticks == node.ticks);
+    let sent = if same { call::pidfd_send(pidfd, signal) } else { Err(Errno::SRCH) };
+    call::close(pidfd);
+    sent
+}
+
+/// Asks the whole tree to end, but for what is kept. SIGCONT follows, or a stopped process would never hear of it.
+pub(crate) fn terminate(tree: &mut Tree, rules: List, board: Board<'_>) {
+    tree.walk(rules, board);
+    tree.note_kept(board);
+    for node in tree.nodes().filter(|n| !n.kept) {
+        if signal(node, call::SIGTERM).is_ok() {
+            let _ = signal(node, call::SIGCONT);
+        }
+    }
+}
+
+/// Kills our own children, but for what is kept; theirs fall to us then, and the next round is for them.
+pub(crate) fn kill_children(rules: List, board: Board<'_>) {
+    children(call::getpid(), |pid| {
+        if !is_spared(pid, rules, board) {
+            let _ = call::kill(pid, call::SIGKILL);
+        }
+    });
+}
+
+/// Kills everything below us that is not kept, however deep.
+pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
+    tree.walk(rules, board);
+    tree.note_kept(board);
+    for node in tree.nodes().filter(|n| !n.kept) {
+        let _ = signal(node, call::SIGKILL);
+    }
+}
+
+fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
+    if rules.count == 0 && board.kept_count() == 0 {
+        return false;
+    }
+    let Some(stat) = proc::stat(pid) else { return false };
+    let kept = board.is_kept(pid, stat.ticks) || keep::matches(rules, pid);
+    if kept {
+        board.add_kept(pid, stat.ticks);
+    }
+    kept
+}
+
+/// Whether every child that we have is a kept one. As the reaper of all that lose their parent, we then have no other
+/// descendant that is not below a kept one.
+pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
+    let mut others = false;
+    children(call::getpid(), |pid| others |= !is_spared(pid, rules, board));
+    !others
+}
+
+/// Takes what is kept out of the cgroup leaf, before the leaf is killed. The leaf is frozen meanwhile, so that nothing
+/// kept can fork a child into it behind our back.
+pub(crate) fn move_kept_out(session: &Session, tree: &mut Tree, rules: List) {
+    let (Some(frozen), true) = (session.leaf, rules.count > 0) else { return };
+    leaf::freeze(frozen);
+    tree.walk(rules, session.board);
+    tree.note_kept(session.board);
+    for node in tree.nodes().filter(|n| n.kept) {
+        leaf::move_out(session, node.pid);
+    }
+    leaf::thaw(frozen);
+}
+
+/// Writes down who is still there, and why.
+pub(crate) fn note_survivors(tree: &mut Tree, rules: List, board: Board<'_>) {
+    tree.walk(rules, board);
+    for node in tree.nodes().filter(|n| !n.kept) {
+        let state = proc::stat(node.pid).map_or(b'X', |stat| stat.state);
+        let reason = match signal(node, 0) {
+            Err(Errno::PERM) => survived::NOT_PERMITTED,
+            Err(_) => continue,
+            Ok(()) if state == b'D' => survived::UNINTERRUPTIBLE,
+            Ok(()) => survived::UNKNOWN,
+        };
+        board.add_survivor(node.pid, node.ticks, reason);
+    }
+}
+
+/// The group that the server leads, for a containment without subreapers. Only while the server is our unreaped child,
+/// for only then the group's number cannot belong to anybody else.
+pub(crate) fn signal_group(server: i32, signal: i32) {
+    let _ = call::kill(-server, signal);
+}
+
+/// Whether nobody alive is in the server's group.
+pub(crate) fn group_is_empty(server: i32) -> bool {
+    let mut alive = false;
+    proc::numbers_in(c"/proc", |pid| {
+        alive |= proc::stat(pid).is_some_and(|stat| stat.pgrp == server && !stat.is_zombie());
+    });
+    !alive
+}

@@ -1,0 +1,420 @@
+//! The loop that runs the ladder: the same for the inner guardian and for an outer one that had to take over.
+//!
+//! Each turn: collect what has ended, let time pass, do what the ladder says, wait for the next thing to happen. The
+//! ladder's state is written on the board at each step, so that whoever goes on goes on from there.
+
+use core::time::Duration;
+
+use crate::bare::call::{self, Fd, PollFd, Waited};
+use crate::board::{flag, layer, packet, proof, reason, Word, HAS_STATUS};
+use crate::ladder::{Action, Event, Ladder, Rung, State};
+use crate::outer::drain;
+use crate::session::{List, Session};
+use crate::tree::Tree;
+use crate::{leaf, proc, tree};
+
+/// How often to look again while killing: nothing tells a parent that a process was handed to it.
+const LOOK_AGAIN: u64 = 1_000_000;
+/// So many rounds of killing children one level at a time, before the whole depth is walked.
+const ROUNDS_BEFORE_WALK: u32 = 4;
+
+pub(crate) struct Watch {
+    session: Session,
+    /// 0 when the server is not our child (any more).
+    server: i32,
+    server_ended: bool,
+    ladder: Ladder,
+    state: State,
+    /// The other guardian, while it is to be watched.
+    twin: Option<Fd>,
+    owner: Option<Fd>,
+    socket: Option<Fd>,
+    signals: Option<Fd>,
+    tree: Option<Tree>,
+    rules: List,
+    rounds: u32,
+}
+
+impl Watch {
+    /// The inner guardian's: nobody has asked for an end yet.
+    pub(crate) fn begin(session: Session, server: i32, outer: Fd) -> Self {
+        let ladder = default_ladder(&session);
+        Self::new(session, server, Some(outer), ladder, State::Running)
+    }
+
+    /// The outer guardian's, when the inner one is gone: the server dies with the inner one, its orphans are ours.
+    pub(crate) fn take_over(session: Session) -> Self {
+        let board = session.board;
+        let ladder = Ladder {
+            grace: Duration::from_nanos(board.get(Word::LadderGrace)),
+            kill_after: Duration::from_nanos(board.get(Word::LadderKillAfter)),
+            ..default_ladder(&session)
+        };
+        let until = board.get(Word::LadderUntil);
+        let state = match board.get(Word::LadderState) {
+            1 => State::Closing { until },
+            2 => State::Terminating { until },
+            3 => State::Killing { until },
+            _ => State::Running,
+        };
+        let mut watch = Self::new(session, 0, None, ladder, state);
+        watch.feed(Event::End(Rung::Terminate));
+        watch
+    }
+
+    fn new(session: Session, server: i32, twin: Option<Fd>, ladder: Ladder, state: State) -> Self {
+        let mut watch = Self {
+            session,
+            server,
+            server_ended: false,
+            ladder,
+            state,
+            twin,
+            owner: Some(session.owner_pidfd),
+            socket: Some(session.owner_socket),
+            signals: call::child_signal_fd().ok(),
+            tree: None,
+            rules: List { block: &[], count: 0 },
+            rounds: 0,
+        };
+        watch.save();
+        watch
+    }
+
+    /// Until the tree is gone, or cannot be made to go.
+    pub(crate) fn run(mut self) {
+        loop {
+            self.collect();
+            self.feed(Event::Tick);
+            if self.state == State::Ended {
+                break;
+            }
+            let killing = matches!(self.state, State::Killing { .. });
+            if killing {
+                self.kill_round();
+            }
+            self.wait(killing);
+        }
+        self.conclude();
+    }
+
+    // === what happened ===
+
+    fn wait(&mut self, killing: bool) {
+        let mut fds = [
+            PollFd::readable(self.signals),
+            PollFd::readable(self.socket),
+            PollFd::readable(self.owner),
+            PollFd::readable(self.twin),
+        ];
+        let mut patience = self.state.deadline().map(|until| until.saturating_sub(call::now()));
+        if killing || self.looks_for_kept() || self.signals.is_none() {
+            patience = Some(patience.map_or(LOOK_AGAIN, |p| p.min(LOOK_AGAIN)));
+        }
+        call::poll(&mut fds, patience);
+        if fds[0].is_ready()
+            && let Some(signals) = self.signals
+        {
+            drain(signals);
+        }
+        if fds[1].is_ready() {
+            self.hear_owner();
+        }
+        if fds[2].is_ready() {
+            self.owner = None;
+            self.because(reason::OWNER_DIED);
+            // Its files are closed before its death is told. If the socket is still held, somebody else holds them
+            // all, the server's input among them: then no end of input will come, and waiting for it is in vain.
+            let held = self.socket.is_some() && !fds[1].is_hung_up() && !self.socket_is_closed();
+            self.feed(Event::End(if held { Rung::Terminate } else { Rung::Close }));
+        }
+        if fds[3].is_ready() {
+            self.twin = None;
+            self.because(reason::GUARDIAN_DIED);
+            // The owner may not even know, and holds the server's input open.
+            self.feed(Event::End(Rung::Terminate));
+        }
+    }
+
+    /// Whether kept processes have to be told from the others from time to time.
+    fn looks_for_kept(&self) -> bool {
+        self.rules.count > 0 && self.state != State::Running
+    }
+
+    fn socket_is_closed(&self) -> bool {
+        let mut fds = [PollFd::readable(self.socket)];
+        call::poll(&mut fds, Some(0));
+        fds[0].is_hung_up()
+    }
+
+    fn hear_owner(&mut self) {
+        let mut words = [0_u64; packet::LONGEST];
+        match call::receive(self.session.owner_socket, &mut words) {
+            Ok(0) => {
+                self.socket = None;
+                self.because(if self.owner_is_alive() { reason::OWNER_LET_GO } else { reason::OWNER_DIED });
+                self.feed(Event::End(Rung::Close));
+            }
+            Ok(5) if words[0] == packet::END => self.obey(words),
+            // Nothing there after all, or a packet of a later version: its sender sees that nothing comes of it.
+            _ => {}
+        }
+    }
+
+    fn owner_is_alive(&self) -> bool {
+        let mut fds = [PollFd::readable(self.owner)];
+        call::poll(&mut fds, Some(0));
+        self.owner.is_some() && !fds[0].is_ready()
+    }
+
+    fn obey(&mut self, words: [u64; packet::LONGEST]) {
+        let [_, why, rung, grace, kill_after] = words;
+        self.because(why);
+        self.ladder.grace = Duration::from_nanos(grace);
+        self.ladder.kill_after = Duration::from_nanos(kill_after);
+        self.feed(Event::End(match rung {
+            0 => Rung::Close,
+            1 => Rung::Terminate,
+            _ => Rung::Kill,
+        }));
+    }
+
+    /// The first reason stays.
+    fn because(&self, why: u64) {
+        self.session.board.set_once(Word::Reason, why);
+    }
+
+    /// Reaps all that has ended, and sees whether anything is left.
+    fn collect(&mut self) {
+        if !self.session.board.has(Word::Flags, flag::SUBREAPER) {
+            return self.collect_without_subreaper();
+        }
+        loop {
+            match call::wait_any() {
+                Waited::Reaped(pid, status) => self.reaped(pid, status),
+                Waited::NoneYet => break,
+                Waited::NoChildren => {
+                    self.session.board.add_bits(Word::Proof, proof::NO_CHILDREN);
+                    return self.feed(Event::Empty);
+                }
+            }
+        }
+        if self.looks_for_kept()
+            && tree::only_kept_left(self.rules, self.session.board)
+            // Twice: a process that changed parents while the list was read may be missing from it.
+            && tree::only_kept_left(self.rules, self.session.board)
+        {
+            self.session.board.add_bits(Word::Proof, proof::ONLY_KEPT);
+            self.feed(Event::Empty);
+        }
+    }
+
+    fn reaped(&mut self, pid: i32, status: i32) {
+        match self.state {
+            State::Closing { .. } => self.session.board.add(Word::ByEof, 1),
+            State::Terminating { .. } => self.session.board.add(Word::ByTerm, 1),
+            State::Killing { .. } => self.session.board.add(Word::ByKill, 1),
+            // An everyday death: a helper that had lost its parent, or the server itself.
+            State::Running | State::Ended => {}
+        }
+        if pid == self.server {
+            self.server = 0;
+            self.server_exited(status);
+        }
+    }
+
+    fn server_exited(&mut self, status: i32) {
+        let board = self.session.board;
+        board.set(Word::ServerStatus, u64::from(status as u32) | HAS_STATUS);
+        call::send(self.session.owner_socket, &[packet::SERVER_EXITED], None);
+        self.because(reason::SERVER_EXITED);
+        self.feed(Event::ServerExited);
+    }
+
+    /// Without subreapers the server is our only child, and stays unreaped so that its group's number stays its own.
+    fn collect_without_subreaper(&mut self) {
+        if self.server == 0 {
+            // Taken over from the inner guardian: no child of it comes to us.
+            return self.feed(Event::Empty);
+        }
+        if !self.server_ended && call::has_ended(self.server) {
+            self.server_ended = true;
+            self.feed(Event::ServerExited);
+        }
+        if self.server_ended && tree::group_is_empty(self.server) && self.leaf_is_empty() {
+            self.feed(Event::Empty);
+        }
+    }
+
+    fn leaf_is_empty(&self) -> bool {
+        self.active_leaf().is_none_or(leaf::is_empty)
+    }
+
+    // === what to do about it ===
+
+    fn feed(&mut self, event: Event) {
+        let board = self.session.board;
+        let now = call::now();
+        let before = self.state;
+        let (state, action) = self.state.step(&self.ladder, event, now);
+        self.state = state;
+        if before == State::Running && state != State::Running {
+            board.set_once(Word::EndedSince, now);
+        }
+        self.save();
+        match action {
+            Action::Nothing => {}
+            // The owner closed its end, or is dead: the guardians never had it.
+            Action::Close => self.mark(Word::CloseAt),
+            Action::Terminate => self.terminate(),
+            Action::Kill => self.strike(),
+            Action::Verify => self.mark(Word::VerifyAt),
+        }
+    }
+
+    fn mark(&mut self, step: Word) {
+        self.session.board.set_once(step, call::now());
+        self.read_rules();
+    }
+
+    /// The keep rules are read when an ending begins; before that nobody needs them in memory.
+    fn read_rules(&mut self) {
+        if self.rules.count == 0
+            && self.session.board.get(Word::KeepRules) > 0
+            && let Ok(texts) = self.session.texts()
+        {
+            self.rules = texts.keep_rules;
+        }
+    }
+
+    fn terminate(&mut self) {
+        self.mark(Word::TerminateAt);
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) {
+            tree::signal_group(self.server, call::SIGTERM);
+            return tree::signal_group(self.server, call::SIGCONT);
+        }
+        if let Some(tree) = self.tree() {
+            tree::terminate(tree, rules, board);
+        }
+    }
+
+    /// The first blow of killing: at one stroke where a layer can do that.
+    fn strike(&mut self) {
+        self.mark(Word::KillAt);
+        let (rules, session) = (self.rules, self.session);
+        if let Some(leaf) = self.active_leaf() {
+            if let Some(tree) = self.tree() {
+                tree::move_kept_out(&session, tree, rules);
+            }
+            let _ = leaf::kill(leaf);
+        }
+        if session.board.has(Word::Layers, layer::PIDNS) && self.twin.is_some() {
+            self.leave_it_to_the_namespace();
+        } else if self.can_strike_domain() {
+            let _ = call::kill(-1, call::SIGKILL);
+        }
+        if !session.board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
+            tree::signal_group(self.server, call::SIGKILL);
+        }
+    }
+
+    fn kill_round(&mut self) {
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) {
+            return;
+        }
+        tree::kill_children(rules, board);
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS_BEFORE_WALK)
+            && let Some(tree) = self.tree()
+        {
+            tree::kill_all(tree, rules, board);
+        }
+    }
+
+    /// We are the first process of the namespace: the kernel kills all the others when we exit, and lets nobody reap us
+    /// before they are gone.
+    fn leave_it_to_the_namespace(&mut self) {
+        let mut others = 0;
+        proc::numbers_in(c"/proc", |_| others += 1);
+        self.session.board.add(Word::ByKill, others - 1);
+        self.state = State::Ended;
+        self.mark(Word::VerifyAt);
+    }
+
+    /// The leaf, if the tree was really born into it.
+    fn active_leaf(&self) -> Option<Fd> {
+        self.session.leaf.filter(|_| self.session.board.has(Word::Layers, layer::CGROUP))
+    }
+
+    /// The gate of `kill(-1)`: only inside a proven domain (the inner guardian's, never the outer's), never as root,
+    /// and not where a PID namespace does it better.
+    fn can_strike_domain(&self) -> bool {
+        let layers = self.session.board.get(Word::Layers);
+        let is_inner = call::getpid() as u64 == self.session.board.get(Word::InnerPid);
+        layers & layer::LANDLOCK != 0 && layers & layer::PIDNS == 0 && is_inner && call::getuid() != 0
+    }
+
+    fn tree(&mut self) -> Option<&mut Tree> {
+        if self.tree.is_none() {
+            self.tree = Tree::new();
+        }
+        self.tree.as_mut()
+    }
+
+    /// Proofs, survivors, and the moment at which it was over.
+    fn conclude(&mut self) {
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
+            self.reap_server_at_last();
+        }
+        if let Some(leaf) = self.active_leaf()
+            && leaf::is_empty(leaf)
+        {
+            board.add_bits(Word::Proof, proof::UNPOPULATED);
+        }
+        if board.get(Word::Proof) == 0
+            && board.has(Word::Flags, flag::SUBREAPER)
+            && !board.has(Word::Layers, layer::PIDNS)
+            && let Some(tree) = self.tree()
+        {
+            tree::note_survivors(tree, rules, board);
+        }
+        if let Some(signals) = self.signals.take() {
+            call::close(signals);
+        }
+        board.set_once(Word::TreeDoneAt, call::now());
+    }
+
+    fn reap_server_at_last(&mut self) {
+        while let Waited::Reaped(pid, status) = call::wait_any() {
+            if pid == self.server {
+                self.server = 0;
+                self.server_exited(status);
+            }
+        }
+    }
+
+    /// Leaves the state where the other guardian finds it.
+    fn save(&mut self) {
+        let board = self.session.board;
+        let code = match self.state {
+            State::Running => 0,
+            State::Closing { .. } => 1,
+            State::Terminating { .. } => 2,
+            State::Killing { .. } => 3,
+            State::Ended => 4,
+        };
+        board.set(Word::LadderUntil, self.state.deadline().unwrap_or(0));
+        board.set(Word::LadderState, code);
+        board.set(Word::LadderGrace, self.ladder.grace.as_nanos() as u64);
+        board.set(Word::LadderKillAfter, self.ladder.kill_after.as_nanos() as u64);
+    }
+}
+
+/// The ladder that the owner left for an end that nobody asks for.
+fn default_ladder(session: &Session) -> Ladder {
+    let time = |word| Duration::from_nanos(session.board.get(word));
+    Ladder { from: Rung::Close, grace: time(Word::Grace), kill_after: time(Word::KillAfter), verify: time(Word::Verify) }
+}

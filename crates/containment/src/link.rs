@@ -1,0 +1,266 @@
+//! The owner's end of a session: what both handles, the blocking and the async one, are made of.
+//!
+//! It hears the guardians and asks them to end; it never waits in [`Link::hear`], so that either handle can wait in its
+//! own way. If both guardians are gone without a word, it does by record and mark what they would have done.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use crate::board::{Word, packet, reason};
+use crate::command::Command;
+use crate::cookie::SessionId;
+use crate::identity::{BootId, ProcessIdentity};
+use crate::ladder::{Ladder, Rung};
+use crate::record::{OwnRecord, Record};
+use crate::report::{EndReason, EndReport, ServerExit};
+use crate::strength::Strength;
+use crate::sweep;
+use crate::sys::{self, Heard};
+
+/// How much longer than its own bound an ending may take, before a guardian counts as stuck.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// Why there is no report, or no status.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndError {
+    /// Both guardians were killed, and with them went the knowledge of how the server ended.
+    #[error("nobody lived to see how the server of session `{session}` ended")]
+    StatusLost {
+        /// Which.
+        session: SessionId,
+    },
+    /// The guardians neither ended the tree nor died.
+    #[error("the guardians of session `{session}` do not answer")]
+    Stuck {
+        /// Which.
+        session: SessionId,
+    },
+    /// This process is not the one that started the session, but a fork of it.
+    #[error("session `{session}` belongs to another process")]
+    NotOwner {
+        /// Which.
+        session: SessionId,
+    },
+    /// Something else.
+    #[error("failed to hear from the guardians of session `{session}`")]
+    Io {
+        /// Which.
+        session: SessionId,
+        /// The kernel's word.
+        source: io::Error,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    record: Record,
+    file: Option<OwnRecord>,
+    shared: sys::SharedBoard,
+    socket: sys::Socket,
+    outer: sys::GuardianChild,
+    server: sys::ProcessFd,
+    identity: ProcessIdentity,
+    guardians: [ProcessIdentity; 2],
+    strength: Strength,
+    report: Option<EndReport>,
+    pub(crate) drop_ladder: Ladder,
+    on_end_patience: Duration,
+    owner: u32,
+}
+
+impl Link {
+    /// Binds what was started to its record.
+    pub(crate) fn new(
+        record: Record,
+        mut file: Option<OwnRecord>,
+        shared: sys::SharedBoard,
+        socket: sys::Socket,
+        outer: sys::GuardianChild,
+        server: OwnedFd,
+        command: &Command,
+    ) -> Self {
+        let board = shared.board();
+        let word = |word| u32::try_from(board.get(word)).unwrap_or(0);
+        // Its number here, which in a PID namespace is not the number that the guardian knows. A server that has ended
+        // already has none any more.
+        let pid = sys::pid_of_pidfd(server.as_fd()).unwrap_or_else(|_| word(Word::ServerPid));
+        let boot = BootId::current().unwrap_or(record.owner.boot);
+        let identity = ProcessIdentity { pid, start_ticks: board.get(Word::ServerTicks), boot };
+        let guardians = [Word::OuterPid, Word::InnerPid].map(|w| {
+            let pid = word(w);
+            ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, boot })
+        });
+        let strength = Strength::from_bits(board.get(Word::Layers), file.is_some());
+        if let Some(file) = &mut file {
+            file.bind(&[guardians[0], guardians[1], identity]);
+        }
+        Self {
+            record,
+            file,
+            socket,
+            outer,
+            server: sys::ProcessFd::from_fd(server),
+            identity,
+            guardians,
+            strength,
+            report: None,
+            drop_ladder: command.drop_ladder,
+            on_end_patience: command.on_end_patience,
+            owner: std::process::id(),
+            shared,
+        }
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    pub(crate) fn identity(&self) -> ProcessIdentity {
+        self.identity
+    }
+
+    pub(crate) fn guardians(&self) -> [ProcessIdentity; 2] {
+        self.guardians
+    }
+
+    pub(crate) fn strength(&self) -> &Strength {
+        &self.strength
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
+        self.server.send(signal)
+    }
+
+    /// How the server ended, if it has and somebody saw it.
+    pub(crate) fn exit(&self) -> Option<ServerExit> {
+        ServerExit::from_word(self.shared.board().get(Word::ServerStatus))
+    }
+
+    pub(crate) fn report(&self) -> Option<&EndReport> {
+        self.report.as_ref()
+    }
+
+    pub(crate) fn owns(&self) -> bool {
+        std::process::id() == self.owner
+    }
+
+    fn io(&self, source: io::Error) -> EndError {
+        EndError::Io { session: self.id(), source }
+    }
+
+    /// Takes in what the guardians said so far; never waits for more.
+    pub(crate) fn hear(&mut self) -> Result<(), EndError> {
+        while self.report.is_none() {
+            match self.socket.hear().map_err(|error| self.io(error))? {
+                Heard::Nothing => return Ok(()),
+                Heard::Packet(packet::ENDED, _) => self.conclude(),
+                // What it says is on the board.
+                Heard::Packet(..) => {}
+                Heard::Closed => self.conclude_alone()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
+    pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
+        const SIGCONT: i32 = 18;
+        let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        let rung = match ladder.from {
+            Rung::Close => 0,
+            Rung::Terminate => 1,
+            Rung::Kill => 2,
+        };
+        let _ = self.socket.tell([packet::END, reason, rung, nanos(ladder.grace), nanos(ladder.kill_after)]);
+        let _ = self.outer.process().send(SIGCONT);
+    }
+
+    /// How long an ending by that ladder may take before a guardian counts as stuck.
+    pub(crate) fn patience(&self, ladder: &Ladder) -> Duration {
+        let on_end = if self.record.on_end.is_empty() { Duration::ZERO } else { self.on_end_patience };
+        ladder.bound().saturating_add(ladder.verify).saturating_add(on_end).saturating_add(SLACK)
+    }
+
+    /// The guardians took longer than they may: end the outer one, so that the inner one has to finish.
+    pub(crate) fn give_up_on_outer(&self) {
+        const SIGKILL: i32 = 9;
+        let _ = self.outer.process().send(SIGKILL);
+    }
+
+    pub(crate) fn stuck(&self) -> EndError {
+        EndError::Stuck { session: self.id() }
+    }
+
+    /// Waits, without any runtime, until the report is there; `None` waits for ever. Whether it is.
+    pub(crate) fn wait_for_report(&mut self, patience: Option<Duration>) -> Result<bool, EndError> {
+        let until = patience.map(|patience| Instant::now() + patience);
+        loop {
+            self.hear()?;
+            if self.report.is_some() {
+                return Ok(true);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if !sys::wait_readable(self.socket.as_fd(), left).map_err(|error| self.io(error))? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Ends the tree, without any runtime.
+    pub(crate) fn end(&mut self, reason: u64, ladder: &Ladder) -> Result<EndReport, EndError> {
+        if !self.owns() {
+            return Err(EndError::NotOwner { session: self.id() });
+        }
+        if self.report.is_none() {
+            self.ask(reason, ladder);
+            if !self.wait_for_report(Some(self.patience(ladder)))? {
+                self.give_up_on_outer();
+                self.wait_for_report(Some(self.patience(ladder)))?;
+            }
+        }
+        self.report.clone().ok_or_else(|| self.stuck())
+    }
+
+    /// The synchronous last resort of both handles.
+    pub(crate) fn end_on_drop(&mut self) {
+        if self.owns() && self.report.is_none() {
+            let ladder = self.drop_ladder;
+            // There is nobody to tell: the guardians go on without us if this fails.
+            let _ = self.end(reason::DROPPED, &ladder);
+        }
+    }
+
+    /// A guardian has finished: the report is on the board, and the outer guardian is collected.
+    fn conclude(&mut self) {
+        self.outer.reap();
+        self.report = Some(EndReport::read(self.id(), self.strength.clone(), self.shared.board()));
+    }
+
+    /// Both guardians are gone without a word. The server died with the inner one; its orphans carry the mark.
+    fn conclude_alone(&mut self) -> Result<(), EndError> {
+        self.outer.reap();
+        let began = Instant::now();
+        let mut report = EndReport::read(self.id(), self.strength.clone(), self.shared.board());
+        report.reason = EndReason::GuardiansDied;
+        let claimed = self.file.as_ref().and_then(|file| file.reopen().ok().flatten());
+        if let Some(found) = &claimed {
+            // Nobody else may sweep it meanwhile; a sweep that was quicker has done all of it.
+            let _ = found.claim();
+        }
+        let swept = sweep::sweep_own(&self.record, claimed.as_ref())
+            .map_err(|source| EndError::Io { session: self.record.id, source })?;
+        report.ended.kill += swept.ended.len() as u64;
+        report.survivors.extend(swept.survivors);
+        report.on_end = report.on_end.or(swept.on_end);
+        report.took = began.elapsed();
+        report.verified = false;
+        self.report = Some(report);
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! The cgroup v2 leaf of a session, by plain files.
+//!
+//! The hierarchy is found by its mount, wherever that is: alone at `/sys/fs/cgroup`, or beside v1 at `…/unified`. The
+//! leaf is made inside our own group, which root can always do and a plain user where that group was delegated to it.
+//! No controller is switched on: all we want of it are `cgroup.kill` and `populated`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A leaf, and the group around it.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) path: PathBuf,
+    leaf: OwnedFd,
+    parent: OwnedFd,
+}
+
+impl Leaf {
+    pub(crate) fn leaf(&self) -> BorrowedFd<'_> {
+        self.leaf.as_fd()
+    }
+
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
+        self.parent.as_fd()
+    }
+
+    /// Removes it if it is empty, with the empty groups inside it. An error means that it is not.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        remove(&self.path)
+    }
+}
+
+/// Makes the leaf `name`; the error says why it cannot be had.
+pub(crate) fn make_leaf(name: &str) -> Result<Leaf, String> {
+    let parent = own_group()?;
+    let path = parent.join(name);
+    let could_not = |error: io::Error| format!("failed to make a group in `{}`: {error}", parent.display());
+    fs::create_dir(&path).map_err(could_not)?;
+    match open_leaf(&parent, &path) {
+        Ok(leaf) => Ok(leaf),
+        Err(error) => {
+            let _ = fs::remove_dir(&path);
+            Err(error)
+        }
+    }
+}
+
+fn open_leaf(parent: &Path, path: &Path) -> Result<Leaf, String> {
+    if !path.join("cgroup.kill").exists() {
+        return Err("this kernel's groups have no cgroup.kill (Linux 5.14)".into());
+    }
+    let open = |path: &Path| {
+        File::open(path)
+            .map(OwnedFd::from)
+            .map_err(|error| format!("failed to open the group `{}`: {error}", path.display()))
+    };
+    Ok(Leaf { path: path.to_path_buf(), leaf: open(path)?, parent: open(parent)? })
+}
+
+/// A recorded leaf that is still there. It must be a leaf of that name in a v2 hierarchy, whatever the record says.
+pub(crate) fn adopt_leaf(path: &Path, name: &str) -> Option<Leaf> {
+    let mount = mounts().ok()?.into_iter().find(|mount| path.starts_with(mount))?;
+    let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
+    let named = path.file_name().is_some_and(|last| last == name);
+    let parent = path.parent().filter(|parent| parent.starts_with(&mount))?;
+    if plain && named { open_leaf(parent, path).ok() } else { None }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Ok(()) => return Ok(()),
+        Err(_) => {}
+    }
+    for entry in fs::read_dir(path)?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// Every mount of the v2 hierarchy.
+fn mounts() -> Result<Vec<PathBuf>, String> {
+    let mounts =
+        fs::read_to_string("/proc/self/mounts").map_err(|error| format!("failed to read mounts: {error}"))?;
+    Ok(mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ');
+            let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+            (kind == "cgroup2").then(|| PathBuf::from(at.replace("\\040", " ")))
+        })
+        .collect())
+}
+
+/// Our own group in the v2 hierarchy.
+fn own_group() -> Result<PathBuf, String> {
+    let mount = mounts()?.into_iter().next().ok_or("no cgroup v2 hierarchy is mounted")?;
+    let groups = fs::read_to_string("/proc/self/cgroup")
+        .map_err(|error| format!("failed to read own group: {error}"))?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or("not in any cgroup v2 group")?;
+    if own.split('/').any(|part| part == "..") {
+        return Err(format!("own group `{own}` lies outside of the mounted hierarchy"));
+    }
+    Ok(mount.join(own.trim_start_matches('/')))
+}

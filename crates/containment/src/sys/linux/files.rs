@@ -1,0 +1,115 @@
+//! Pipes, locks, random numbers, and folders that belong to one user only.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::pipe::PipeFlags;
+
+/// An opened folder and where it is.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) fd: OwnedFd,
+}
+
+/// Reading end, writing end; neither survives an exec.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+pub(crate) fn open_null() -> io::Result<OwnedFd> {
+    Ok(File::options().read(true).write(true).open("/dev/null")?.into())
+}
+
+#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the async handle needs it"))]
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+#[cfg(feature = "tokio")]
+pub(crate) fn read_fd(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(fd, into)?)
+}
+
+#[cfg(feature = "tokio")]
+pub(crate) fn write_fd(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::io::write(fd, bytes)?)
+}
+
+pub(crate) fn random_u64() -> io::Result<u64> {
+    let mut bytes = [0_u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// The user we act as.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Where a user's runtime files go: by number, because clients filter the environment.
+pub(crate) fn user_folder(uid: u32) -> PathBuf {
+    let run = PathBuf::from(format!("/run/user/{uid}"));
+    let ours = fs::metadata(&run).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid);
+    if ours { run.join("moored") } else { PathBuf::from(format!("/tmp/moored-{uid}")) }
+}
+
+/// Opens a folder that nobody else can write to or read, making it if it is not there.
+pub(crate) fn private_folder(path: &Path) -> io::Result<Folder> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // Opened without following a link, and then judged by what was opened: /tmp is everybody's.
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let fd = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let stat = rustix::fs::fstat(fd.as_fd())?;
+    if stat.st_uid != own_user() || stat.st_mode & 0o077 != 0 {
+        let who = format!(
+            "`{}` belongs to uid {} with mode {:o}, not to uid {} alone",
+            path.display(),
+            stat.st_uid,
+            stat.st_mode & 0o777,
+            own_user()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, who));
+    }
+    Ok(Folder { path: path.to_path_buf(), fd })
+}
+
+/// Takes the lock if nobody has it; whether it is ours now. It goes with the last copy of the file, in any process.
+pub(crate) fn lock_exclusively(file: &File) -> io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A lack that the caller can do something about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    Files,
+    Processes,
+    Other,
+}
+
+impl Shortage {
+    pub(crate) fn of(errno: i32) -> Self {
+        match errno {
+            libc::EMFILE | libc::ENFILE => Self::Files,
+            libc::EAGAIN => Self::Processes,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Our own three files.
+pub(crate) fn stdio() -> [BorrowedFd<'static>; 3] {
+    [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()]
+}

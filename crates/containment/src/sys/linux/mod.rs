@@ -1,0 +1,37 @@
+//! Linux, for the owner's side. (`bare/` is the guardian's side, compiled into the guardian only.)
+//!
+//! - `launch`: the guardian's image, and becoming it in a child, from any program;
+//! - `shared`: the memory that owner and guardians share;
+//! - `wire`: the socket between them;
+//! - `process`: pidfds: opening, signalling, waiting;
+//! - `files`: pipes, locks, and the folder of records;
+//! - `procfs`: what `/proc` tells;
+//! - `reactor`: a file of ours, watched by tokio;
+//! - `cgroup`: finding the v2 hierarchy, making and removing a leaf.
+
+mod cgroup;
+mod files;
+mod launch;
+mod process;
+mod procfs;
+#[cfg(feature = "tokio")]
+mod reactor;
+mod shared;
+mod wire;
+
+pub(crate) use cgroup::{Leaf, adopt_leaf, make_leaf};
+pub(crate) use files::{
+    Folder, Shortage, lock_exclusively, open_null, own_user, pipe, private_folder, random_u64,
+    set_nonblocking, stdio, user_folder,
+};
+#[cfg(feature = "tokio")]
+pub(crate) use files::{read_fd, write_fd};
+pub(crate) use launch::launch;
+pub(crate) use process::{
+    GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,
+};
+pub(crate) use procfs::{boot_id, cookie_of, now_in_ticks, process_ids, stat_line, status_uid};
+#[cfg(feature = "tokio")]
+pub(crate) use reactor::watch;
+pub(crate) use shared::SharedBoard;
+pub(crate) use wire::{Heard, Socket, socket_pair};

@@ -1,0 +1,122 @@
+//! Processes held by pidfd: whoever it is, it stays that one.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, getpid, getrlimit, pidfd_open,
+    pidfd_send_signal, waitid,
+};
+
+/// A process, held.
+#[derive(Debug)]
+pub(crate) struct ProcessFd(OwnedFd);
+
+impl ProcessFd {
+    /// Opens whoever has this number now; the caller checks who that is.
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    pub(crate) fn from_fd(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
+        let signal = Signal::from_named_raw(signal)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} is no signal")))?;
+        Ok(pidfd_send_signal(&self.0, signal)?)
+    }
+}
+
+impl AsFd for ProcessFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The outer guardian: our own child.
+#[derive(Debug)]
+pub(crate) struct GuardianChild(ProcessFd);
+
+impl GuardianChild {
+    pub(super) fn new(pidfd: OwnedFd) -> Self {
+        Self(ProcessFd(pidfd))
+    }
+
+    pub(crate) fn process(&self) -> &ProcessFd {
+        &self.0
+    }
+
+    /// Waits for its end and collects it. An owner that collects every child itself may have been quicker.
+    pub(crate) fn reap(&self) {
+        let end = || waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED);
+        while matches!(end(), Err(rustix::io::Errno::INTR)) {}
+    }
+}
+
+/// This process, held: to be handed to those who watch us.
+pub(crate) fn own_pidfd() -> io::Result<OwnedFd> {
+    Ok(pidfd_open(getpid(), PidfdFlags::empty())?)
+}
+
+/// The number of a held process as this process sees it, whatever namespace it lives in.
+pub(crate) fn pid_of_pidfd(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    use std::os::fd::AsRawFd as _;
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")).and_then(|pid| pid.trim().parse().ok());
+    // "-1": it has been reaped already.
+    pid.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Our own mark in RLIMIT_LOCKS: what an enclosing session set, or an administrator; `None` for no limit.
+pub(crate) fn inherited_cookie() -> Option<u64> {
+    getrlimit(Resource::Locks).maximum
+}
+
+/// Whether a Landlock domain can shut signals in: the kernel has it, and we are not root.
+pub(crate) fn sealing_is_available() -> Result<(), String> {
+    const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
+    const SCOPED_SIGNALS: libc::c_long = 6;
+    if rustix::process::geteuid().is_root() {
+        return Err(
+            "a sealed containment needs a user other than root: `kill(-1)` as root has no bounds".into()
+        );
+    }
+    // SAFETY: with a null ruleset and this flag the call only returns a version.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    match version {
+        SCOPED_SIGNALS.. => Ok(()),
+        0.. => Err(format!(
+            "Landlock of this kernel is version {version}, scoped signals came with version 6 (Linux 6.12)"
+        )),
+        _ => Err("this kernel has no Landlock".into()),
+    }
+}
+
+/// Waits until there is something to read, an end or an error; `None` waits for ever. Whether it came.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, patience: Option<Duration>) -> io::Result<bool> {
+    let until = patience.map(|patience| std::time::Instant::now() + patience);
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
+        let time = left.map(|left| Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], time.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(ready) => return Ok(ready > 0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What `/proc` tells about processes that are not our children.
+
+use std::fs;
+use std::io;
+
+/// Every process there is to see, by number.
+pub(crate) fn process_ids() -> io::Result<Vec<u32>> {
+    let mut ids = Vec::with_capacity(256);
+    for entry in fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            ids.push(pid);
+        }
+    }
+    Ok(ids)
+}
+
+/// `/proc/PID/stat`.
+pub(crate) fn stat_line(pid: u32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/stat"))
+}
+
+/// The real user of a process.
+pub(crate) fn status_uid(pid: u32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uid.and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no Uid in /proc/{pid}/status")))
+}
+
+/// The RLIMIT_LOCKS of a process, if it is limited.
+pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits"))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    let soft = line.and_then(|line| line.split_ascii_whitespace().next());
+    match soft {
+        Some("unlimited") => Ok(None),
+        Some(value) => value.parse().map(Some).map_err(|_| io::ErrorKind::InvalidData.into()),
+        None => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, format!("no file locks in /proc/{pid}/limits")))
+        }
+    }
+}
+
+/// This boot, so that numbers of an earlier one are not taken for numbers of now.
+pub(crate) fn boot_id() -> io::Result<u128> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Now, on the scale of start times.
+pub(crate) fn now_in_ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let ticks = rustix::param::clock_ticks_per_second();
+    now.tv_sec.unsigned_abs() * ticks + now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000
+}
