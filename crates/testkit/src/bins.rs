@@ -133,7 +133,9 @@ impl Profile {
         let mut command = Command::new(cargo);
         command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
         command.args(["build", "--quiet", "--package", &artifact.package, kind, &artifact.name]);
-        command.args(["--profile", &self.name]).arg("--target-dir").arg(&self.target_dir);
+        // An example may need features that its package has not by default; with all of them it is the same build as
+        // that of `scripts/test`.
+        command.arg("--all-features").args(["--profile", &self.name]).arg("--target-dir").arg(&self.target_dir);
         command.args(self.triple.iter().flat_map(|triple| ["--target", triple]));
         let output = command.output().expect("cargo, to build what the test needs");
         assert!(output.status.success(), "{artifact:?}:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -18,7 +18,9 @@ pub(crate) fn leave_nothing(session: &Session) {
         return;
     }
     let rules = session.texts().map_or(List { block: &[], count: 0 }, |texts| texts.keep_rules);
-    let until = call::now().saturating_add(board.get(Word::Verify));
+    // Those who were waited for in vain already are not waited for again.
+    let patience = if board.survivor_count() == 0 { board.get(Word::Verify) } else { 0 };
+    let until = call::now().saturating_add(patience);
     loop {
         match call::wait_any() {
             Waited::Reaped(..) => continue,

@@ -76,6 +76,7 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
             let _ = call::kill(inner, call::SIGCONT);
         }
         if stuck_at.is_some_and(|at| call::now() >= at) {
+            stuck_at = None;
             let _ = call::kill(inner, call::SIGKILL);
         }
         if fds[0].is_ready() && reap(session, inner) {

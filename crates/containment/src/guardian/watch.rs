@@ -189,6 +189,7 @@ impl Watch {
         if !self.session.board.has(Word::Flags, flag::SUBREAPER) {
             return self.collect_without_subreaper();
         }
+        let server_lived = self.server != 0;
         loop {
             match call::wait_any() {
                 Waited::Reaped(pid, status) => self.reaped(pid, status),
@@ -198,6 +199,10 @@ impl Watch {
                     return self.feed(Event::Empty);
                 }
             }
+        }
+        if server_lived && self.server == 0 {
+            // It left somebody behind; had it not, nobody would have to be asked to end.
+            self.feed(Event::ServerExited);
         }
         if self.looks_for_kept()
             && tree::only_kept_left(self.rules, self.session.board)
@@ -219,16 +224,14 @@ impl Watch {
         }
         if pid == self.server {
             self.server = 0;
-            self.server_exited(status);
+            self.tell_server_exited(status);
         }
     }
 
-    fn server_exited(&mut self, status: i32) {
-        let board = self.session.board;
-        board.set(Word::ServerStatus, u64::from(status as u32) | HAS_STATUS);
+    fn tell_server_exited(&mut self, status: i32) {
+        self.session.board.set(Word::ServerStatus, u64::from(status as u32) | HAS_STATUS);
         call::send(self.session.owner_socket, &[packet::SERVER_EXITED], None);
         self.because(reason::SERVER_EXITED);
-        self.feed(Event::ServerExited);
     }
 
     /// Without subreapers the server is our only child, and stays unreaped so that its group's number stays its own.
@@ -391,7 +394,7 @@ impl Watch {
         while let Waited::Reaped(pid, status) = call::wait_any() {
             if pid == self.server {
                 self.server = 0;
-                self.server_exited(status);
+                self.tell_server_exited(status);
             }
         }
     }

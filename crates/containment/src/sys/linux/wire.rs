@@ -42,10 +42,10 @@ impl Socket {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let message = loop {
             match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-                Err(rustix::io::Errno::INTR) => {}
+                // A reset is told once, when a guardian ended with a request of ours unread; what it had said before
+                // is still there to be read.
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(Heard::Nothing),
-                // A guardian that was killed with our request unread: the end has the same meaning.
-                Err(rustix::io::Errno::CONNRESET) => return Ok(Heard::Closed),
                 other => break other?,
             }
         };

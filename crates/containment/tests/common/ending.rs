@@ -1,0 +1,60 @@
+//! The ways in which a session comes to its end.
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The owner calls `end` with a ladder that begins at EOF …
+    End,
+    /// … at SIGTERM …
+    Terminate,
+    /// … at SIGKILL.
+    Kill,
+    /// The owner drops the handle.
+    Drop,
+    /// The owner returns from `main` with the handle forgotten.
+    Return,
+    /// `process::exit`.
+    Exit,
+    /// A SIGKILL of the owner.
+    HostKilled,
+    /// A SIGKILL of the outer guardian.
+    OuterKilled,
+    /// A SIGKILL of the inner guardian.
+    InnerKilled,
+    /// The server exits by itself.
+    ServerExits,
+}
+
+impl Ending {
+    pub const ALL: [Self; 10] = [
+        Self::End,
+        Self::Terminate,
+        Self::Kill,
+        Self::Drop,
+        Self::Return,
+        Self::Exit,
+        Self::HostKilled,
+        Self::OuterKilled,
+        Self::InnerKilled,
+        Self::ServerExits,
+    ];
+
+    /// What `promise_host` calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Terminate => "terminate",
+            Self::Kill => "kill",
+            Self::Drop => "drop",
+            Self::Return => "return",
+            Self::Exit => "exit",
+            Self::HostKilled => "hold",
+            Self::OuterKilled | Self::InnerKilled | Self::ServerExits => "wait",
+        }
+    }
+
+    /// Whether the owner lives to read the report.
+    pub fn has_report(self) -> bool {
+        !matches!(self, Self::Drop | Self::Return | Self::Exit | Self::HostKilled)
+    }
+}

@@ -1,0 +1,223 @@
+//! An owner in a process of its own.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+
+use moored_containment::{EndReport, ProcessIdentity};
+use moored_testkit::{MarkGuard, Scratch, User, bin, example, read_pids, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::ending::Ending;
+use super::group::Group;
+use super::hold::{Cell, Hold};
+use super::{DEADLINE, send};
+
+/// What an owner is asked to do; see `examples/promise_host.rs`.
+#[derive(Debug)]
+pub struct Plan {
+    cell: Cell,
+    ending: Ending,
+    scratch: Scratch,
+    options: Vec<OsString>,
+    server: Vec<OsString>,
+    waits_for_ready: bool,
+}
+
+impl Plan {
+    /// A session of that user, held like that, and ended so. The patience with each step is short.
+    pub fn new(cell: Cell, ending: Ending) -> Self {
+        let options = ["--grace", "100", "--kill-after", "100", "--ending", ending.word()];
+        let scratch = Scratch::for_user(cell.0);
+        let options = options.into_iter().map(OsString::from).chain(cell.1.host_options().into_iter().map(Into::into));
+        let options = options.collect();
+        Self { cell, ending, scratch, options, server: Vec::new(), waits_for_ready: true }
+    }
+
+    /// A folder of the session's user.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
+    /// More options for `promise_host`.
+    pub fn options<T: Into<OsString>>(mut self, options: impl IntoIterator<Item = T>) -> Self {
+        self.options.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    /// `misbehave` with these switches. A server that is to exit by itself does so when all of its tree is up.
+    pub fn misbehave<T: Into<OsString>>(mut self, switches: impl IntoIterator<Item = T>) -> Self {
+        self.server = vec![bin("misbehave").into()];
+        self.server.extend(switches.into_iter().map(Into::into));
+        for (switch, file) in [("--ready-file", "ready"), ("--pid-file", "pids")] {
+            self.server.extend([switch.into(), self.scratch.join(file).into_os_string()]);
+        }
+        if self.ending == Ending::ServerExits {
+            self.server.extend(["--exit-now".into(), "0".into()]);
+        }
+        self
+    }
+
+    /// A shell script, with the scratch folder in `$1`. It says that it is ready by making the file `ready` there.
+    pub fn script(mut self, script: &str) -> Self {
+        self.server = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
+        self.server.push(self.scratch.path().into());
+        self
+    }
+
+    /// Nobody says that the server is ready.
+    pub fn without_ready_file(mut self) -> Self {
+        self.waits_for_ready = false;
+        self
+    }
+
+    /// Starts it, and waits until the server is ready.
+    pub fn start(self) -> Host {
+        let (user, hold) = self.cell;
+        let group = if hold == Hold::Cgroup { Group::for_user(user) } else { None };
+        let mark = MarkGuard::fresh();
+        let mut wrap = mark.wrapping().user(user);
+        if let Some(group) = &group {
+            wrap = wrap.cgroup(group.path());
+        }
+        let scratch = self.scratch;
+        let mut command = wrap.command(example("moored-containment", "promise_host"), &self.options);
+        for (option, file) in
+            [("--pids", "who"), ("--go", "go"), ("--report", "report"), ("--runtime", "run")]
+        {
+            command.arg(option).arg(scratch.join(file));
+        }
+        // A group of its own, so that a test can signal all of it.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.arg("--").args(&self.server).current_dir(scratch.path()).stdin(Stdio::null());
+        let errors = File::create(scratch.join("host.err")).expect("a file");
+        command.stdout(Stdio::null()).stderr(errors);
+        let child = command.spawn().expect("promise_host");
+        let mut host = Host { child, mark, group, scratch, cell: self.cell, ending: self.ending, who: None };
+        host.hear_who(self.waits_for_ready);
+        host
+    }
+}
+
+/// A running owner. Whatever it started is ended with this value.
+#[derive(Debug)]
+pub struct Host {
+    child: Child,
+    pub mark: MarkGuard,
+    pub group: Option<Group>,
+    pub scratch: Scratch,
+    pub cell: Cell,
+    pub ending: Ending,
+    who: Option<Who>,
+}
+
+/// Who is who in a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Who {
+    pub host: ProcessIdentity,
+    pub outer: ProcessIdentity,
+    pub inner: ProcessIdentity,
+    pub server: u32,
+}
+
+impl Host {
+    fn hear_who(&mut self, waits_for_ready: bool) {
+        let (who, ready) = (self.scratch.join("who"), self.scratch.join("ready"));
+        let text = wait_until("the host has started its server", DEADLINE, || {
+            let text = fs::read_to_string(&who).ok();
+            self.assert_running(text.is_some());
+            text
+        });
+        let numbers: Value = serde_json::from_str(&text).expect("JSON");
+        let number = |key: &str| u32::try_from(numbers[key].as_u64().expect("a number")).expect("a pid");
+        let identity = |key: &str| ProcessIdentity::of(number(key));
+        // A session that ends by itself may have no guardians any more.
+        if let (Ok(host), Ok(outer), Ok(inner)) = (identity("host"), identity("outer"), identity("inner")) {
+            self.who = Some(Who { host, outer, inner, server: number("server") });
+        }
+        if waits_for_ready {
+            wait_until("the server is ready", DEADLINE, || ready.exists().then_some(()));
+        }
+    }
+
+    fn assert_running(&mut self, or: bool) {
+        let exit = self.child.try_wait().expect("our child");
+        let errors = fs::read_to_string(self.scratch.join("host.err")).unwrap_or_default();
+        assert!(or || exit.is_none(), "the host has ended, {exit:?}: {errors}");
+    }
+
+    /// Who is who; not of a session that has ended.
+    pub fn who(&self) -> Who {
+        self.who.expect("a live session")
+    }
+
+    pub fn user(&self) -> User {
+        self.cell.0
+    }
+
+    /// The session's folder of records.
+    pub fn runtime(&self) -> PathBuf {
+        self.scratch.join("run")
+    }
+
+    /// The pids that `misbehave` and its own wrote down.
+    pub fn pids(&self) -> Vec<u32> {
+        read_pids(self.scratch.join("pids"))
+    }
+
+    /// Lets the host go on to its ending.
+    pub fn go(&self) {
+        File::create(self.scratch.join("go")).expect("a file");
+    }
+
+    /// Brings the session to its end, in the way it was planned.
+    pub fn bring_end(&self) {
+        self.go();
+        match self.ending {
+            Ending::HostKilled => assert!(send(&self.who().host, Signal::KILL)),
+            Ending::OuterKilled => assert!(send(&self.who().outer, Signal::KILL)),
+            Ending::InnerKilled => assert!(send(&self.who().inner, Signal::KILL)),
+            _ => {}
+        }
+    }
+
+    /// SIGKILL to all three of ours at once: stopped first, so that none sees another go.
+    pub fn kill_all_of_ours(&self) {
+        let who = self.who();
+        for process in [who.host, who.outer, who.inner] {
+            assert!(send(&process, Signal::STOP));
+            let stat = format!("/proc/{}/stat", process.pid);
+            wait_until("it has stopped", DEADLINE, || {
+                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(())
+            });
+        }
+        for process in [who.inner, who.outer, who.host] {
+            assert!(send(&process, Signal::KILL));
+        }
+    }
+
+    /// Waits for the host's own end.
+    pub fn exit(&mut self) -> ExitStatus {
+        wait_until("the host has ended", DEADLINE, || self.child.try_wait().expect("our child"))
+    }
+
+    /// The report, if the host lives to write one.
+    pub fn report(&self) -> Option<EndReport> {
+        let path = self.scratch.join("report");
+        self.ending.has_report().then(|| wait_until("a report", DEADLINE, || read_report(&path)))
+    }
+}
+
+fn read_report(path: &Path) -> Option<EndReport> {
+    Some(serde_json::from_str(&fs::read_to_string(path).ok()?).expect("a report"))
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Our own unreaped child.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

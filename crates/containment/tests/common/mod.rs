@@ -1,0 +1,31 @@
+//! What the targets about whole sessions share.
+//!
+//! - `hold`: by which layers a session is held, and which of them can be had here;
+//! - `host`: an owner in a process of its own, the example `promise_host`, that can be ended in every way there is;
+//! - `ending`: those ways;
+//! - `part`: a test's own code in a process of its own, as any user and under any limit;
+//! - `group`: a cgroup of a test's own, so that no other test's leaves are seen in it;
+//! - `traces`: what must not be left: processes, records, leaves.
+
+pub mod ending;
+pub mod group;
+pub mod hold;
+pub mod host;
+pub mod part;
+pub mod traces;
+
+use std::time::Duration;
+
+use moored_containment::ProcessIdentity;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Generous: it only passes when something is wrong.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Sends a signal to that very process; whether it was there to get it.
+pub fn send(to: &ProcessIdentity, signal: Signal) -> bool {
+    let Some(pid) = i32::try_from(to.pid).ok().and_then(Pid::from_raw) else { return false };
+    // Opened before it is looked at: who is then alive under that number is whom the file holds.
+    let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    to.is_alive().expect("/proc") && pidfd_send_signal(&held, signal).is_ok()
+}

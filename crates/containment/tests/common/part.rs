@@ -1,0 +1,88 @@
+//! A test's own code in a process of its own.
+//!
+//! The part is a test of the same target that is ignored in an ordinary run; [`Part::command`] starts the test program
+//! again for that one test alone. So a host can be any user, have any limit, or be spoiled for others.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use moored_testkit::{MarkGuard, Scratch, User, Wrap};
+
+use super::group::Group;
+
+const STAGE: &str = "MOORED_TEST_STAGE";
+
+/// A part to be played.
+#[derive(Debug)]
+pub struct Part {
+    pub mark: MarkGuard,
+    pub group: Option<Group>,
+    pub scratch: Scratch,
+    name: &'static str,
+    user: User,
+}
+
+impl Part {
+    /// The ignored test `name` of this target, as that user.
+    pub fn new(name: &'static str, user: User) -> Self {
+        let (mark, scratch) = (MarkGuard::fresh(), Scratch::for_user(user));
+        Self { mark, group: Group::for_user(user), scratch, name, user }
+    }
+
+    /// How it is started: under the mark, as the user, in the group if one can be had.
+    pub fn wrap(&self) -> Wrap {
+        let wrap = self.mark.wrapping().user(self.user);
+        match &self.group {
+            Some(group) => wrap.cgroup(group.path()),
+            None => wrap,
+        }
+    }
+
+    /// The program and the arguments that play it.
+    pub fn argv(&self) -> Vec<String> {
+        let program = self.program().into_os_string().into_string().expect("text");
+        [&program, self.name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]
+            .map(String::from)
+            .to_vec()
+    }
+
+    /// Its command, with the scratch folder as its stage and its home of records.
+    pub fn command(&self, wrap: Wrap) -> Command {
+        let argv = self.argv();
+        self.set(wrap.command(&argv[0], &argv[1..]))
+    }
+
+    /// The stage of a command that plays it in some other way.
+    pub fn set(&self, mut command: Command) -> Command {
+        command.env(STAGE, self.scratch.path()).env("MOORED_RUNTIME_DIR", self.scratch.join("run"));
+        command.stdin(Stdio::null()).current_dir("/");
+        command
+    }
+
+    /// Plays it to its end, and panics with all that it said if it failed.
+    #[track_caller]
+    pub fn play(&self) {
+        let played = self.command(self.wrap()).output().expect("this program");
+        let words = [played.stdout, played.stderr].concat();
+        let words = String::from_utf8_lossy(&words);
+        assert!(played.status.success(), "{}: {}\n{words}", self.name, played.status);
+        assert!(words.contains("1 passed"), "{}: there is no such part\n{words}", self.name);
+    }
+
+    /// This program, where the user can run it.
+    fn program(&self) -> PathBuf {
+        let copy = self.scratch.join("part");
+        if !copy.exists() {
+            let program = std::env::current_exe().expect("the running test");
+            // Not copied by us: a child of another thread could inherit the writing end, and the start would fail.
+            let copied = Command::new("cp").arg(program).arg(&copy).status().expect("cp");
+            assert!(copied.success());
+        }
+        copy
+    }
+}
+
+/// In a part: where it plays; `None` if somebody runs ignored tests for their own sake.
+pub fn stage() -> Option<PathBuf> {
+    std::env::var_os(STAGE).map(PathBuf::from)
+}
