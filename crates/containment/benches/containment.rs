@@ -44,7 +44,8 @@ fn spawn(c: &mut Criterion) {
 /// The arguments for a tree of `n` processes that do not end by themselves, and the file that says who they are.
 fn tree_args(n: usize, scratch: &Path) -> Vec<String> {
     let file = |name: &str| scratch.join(name).to_string_lossy().into_owned();
-    let mut args = vec!["--ignore-eof".into(), "--ready-file".into(), file("ready"), "--pid-file".into(), file("pids")];
+    let mut args =
+        vec!["--ignore-eof".into(), "--ready-file".into(), file("ready"), "--pid-file".into(), file("pids")];
     if n > 1 {
         args.extend(["--tree".into(), (n - 1).to_string()]);
     }
@@ -62,7 +63,8 @@ fn end_contained(n: usize, cgroup: Use) -> Duration {
     let scratch = Scratch::for_user(User::current());
     let mut command = Command::new(bin("misbehave"));
     command.args(tree_args(n, scratch.path())).layer(Layer::Cgroup, cgroup);
-    let mut server = command.stdin(Stdio::Pipe).stdout(Stdio::Null).stderr(Stdio::Null).spawn().expect("starts");
+    let mut server =
+        command.stdin(Stdio::Pipe).stdout(Stdio::Null).stderr(Stdio::Null).spawn().expect("starts");
     wait_for_tree(n, scratch.path());
     let began = Instant::now();
     let report = server.end(Ladder::kill()).expect("a report");

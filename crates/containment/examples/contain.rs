@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use moored_containment::{Command, EndReport, Ladder, Layer, Recording, RuntimeDir, Use, aio, sweep};
+use moored_containment::{Command, EndReport, Ladder, Layer, Recording, Rung, RuntimeDir, Use, aio, sweep};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -67,17 +67,21 @@ fn sweep_first(command: &mut Command) {
 
 async fn run(mut server: aio::Contained, ladder: Ladder) -> Result<EndReport, Box<dyn std::error::Error>> {
     let mut told = Signals::listen()?;
-    let ladder = tokio::select! {
+    let mut from = tokio::select! {
         exit = server.wait() => {
             exit?;
             return Ok(server.wait_ended().await?);
         }
-        () = told.any() => Ladder { from: moored_containment::Rung::Terminate, ..ladder },
-        () = end_of_stdin() => ladder,
+        () = told.any() => Rung::Terminate,
+        () = end_of_stdin() => Rung::Close,
     };
-    // A signal that comes during the ending takes it further.
-    let asked = server.end(ladder);
-    Ok(asked.await?)
+    loop {
+        tokio::select! {
+            report = server.end(Ladder { from, ..ladder }) => return Ok(report?),
+            // Somebody is in a hurry: one rung further.
+            () = told.any() => from = if from == Rung::Close { Rung::Terminate } else { Rung::Kill },
+        }
+    }
 }
 
 struct Signals([Signal; 3]);

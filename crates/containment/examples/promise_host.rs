@@ -8,6 +8,9 @@
 //! 2. writes `{"host":…,"outer":…,"inner":…,"server":…,"id":…,"strength":…}` to `--pids FILE` (atomically);
 //! 3. waits until the file `--go FILE` exists;
 //! 4. ends as `--ending` says, and writes the report, if it gets one, to `--report FILE` (atomically).
+//!
+//! `--unread-output` gives CMD pipes for its output, which nobody reads. `--ending sweep` starts nothing: it sweeps the
+//! records in `--runtime DIR` and writes what it did to `--report FILE`.
 #![expect(clippy::print_stderr, reason = "a test program's own words")]
 #![expect(clippy::exit, reason = "ending in every way there is is its purpose")]
 
@@ -33,6 +36,7 @@ struct Options {
     threads: usize,
     forked_worker: bool,
     asynchronous: bool,
+    unread_output: bool,
     command: Vec<String>,
 }
 
@@ -48,7 +52,11 @@ fn main() -> ExitCode {
     for _ in 0..options.threads {
         std::thread::spawn(|| std::thread::sleep(Duration::from_secs(600)));
     }
-    let ended = if options.asynchronous { run_async(&options) } else { run(&options) };
+    let ended = match &*options.ending {
+        "sweep" => sweep(&options),
+        _ if options.asynchronous => run_async(&options),
+        _ => run(&options),
+    };
     std::hint::black_box(&ballast);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -65,7 +73,8 @@ fn command(options: &Options) -> Result<Command, Problem> {
     let (program, args) = options.command.split_first().ok_or("no command")?;
     let mut command = Command::new(program);
     let ladder = Ladder::default().grace(options.grace).kill_after(options.kill_after);
-    command.args(args).stdin(Stdio::Pipe).stdout(Stdio::Null).stderr(Stdio::Null).ladder(ladder);
+    let output = || if options.unread_output { Stdio::Pipe } else { Stdio::Null };
+    command.args(args).stdin(Stdio::Pipe).stdout(output()).stderr(output()).ladder(ladder);
     for (layer, wanted) in &options.layers {
         command.layer(*layer, *wanted);
     }
@@ -185,6 +194,14 @@ fn write_report(options: &Options, report: &EndReport) -> Result<(), Problem> {
     write_atomically(path, &serde_json::to_string(report)?)
 }
 
+/// What the next start of any program would do about sessions that nobody ended.
+fn sweep(options: &Options) -> Result<(), Problem> {
+    let runtime = options.runtime.as_ref().ok_or("`--ending sweep` needs `--runtime`")?;
+    let report = moored_containment::sweep(&RuntimeDir::at(runtime)?)?;
+    let Some(path) = &options.report else { return Ok(()) };
+    write_atomically(path, &serde_json::to_string(&report)?)
+}
+
 fn write_atomically(path: &Path, text: &str) -> Result<(), Problem> {
     let draft = path.with_extension("new");
     std::fs::write(&draft, text)?;
@@ -216,6 +233,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--threads" => options.threads = value()?.parse().map_err(|_| "no number of threads")?,
             "--forked-worker" => options.forked_worker = true,
             "--async" => options.asynchronous = true,
+            "--unread-output" => options.unread_output = true,
             "--" => {
                 options.command = args.collect();
                 return Ok(options);
@@ -223,7 +241,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options, String> {
             other => return Err(format!("unknown option `{other}`")),
         }
     }
-    Err("no `--` before the command".into())
+    if options.ending == "sweep" { Ok(options) } else { Err("no `--` before the command".into()) }
 }
 
 fn millis(text: &str) -> Result<Duration, String> {

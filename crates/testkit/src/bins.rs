@@ -11,9 +11,11 @@ mod copies;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 /// A program of this crate, such as `misbehave`.
 ///
@@ -77,9 +79,20 @@ fn find(artifact: Artifact) -> PathBuf {
     copy
 }
 
+/// When a file was modified last. A build script may name a whole folder, which is as new as the newest file in it.
+fn modified(path: &Path) -> io::Result<SystemTime> {
+    let metadata = fs::metadata(path)?;
+    let mut newest = metadata.modified()?;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            newest = newest.max(modified(&entry?.path())?);
+        }
+    }
+    Ok(newest)
+}
+
 /// Whether the file is there and no source of it is newer. Cargo's dep-info beside it names the sources.
 fn is_fresh(built: &Path) -> bool {
-    let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let Ok(built_at) = modified(built) else { return false };
     let Ok(dep_info) = fs::read_to_string(built.with_extension("d")) else { return false };
     let Some((_, sources)) = dep_info.trim_end().split_once(": ") else { return false };
@@ -132,10 +145,16 @@ impl Profile {
         };
         let mut command = Command::new(cargo);
         command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-        command.args(["build", "--quiet", "--package", &artifact.package, kind, &artifact.name]);
+        // An example may need a feature that is not a default one.
+        command.args(["build", "--quiet", "--package", &artifact.package, "--all-features"]);
+        command.args([kind, &artifact.name]);
         // An example may need features that its package has not by default; with all of them it is the same build as
         // that of `scripts/test`.
-        command.arg("--all-features").args(["--profile", &self.name]).arg("--target-dir").arg(&self.target_dir);
+        command
+            .arg("--all-features")
+            .args(["--profile", &self.name])
+            .arg("--target-dir")
+            .arg(&self.target_dir);
         command.args(self.triple.iter().flat_map(|triple| ["--target", triple]));
         let output = command.output().expect("cargo, to build what the test needs");
         assert!(output.status.success(), "{artifact:?}:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -198,7 +198,10 @@ pub(crate) fn note_survivors(tree: &mut Tree, rules: List, board: Board<'_>) {
 /// The group that the server leads, for a containment without subreapers. Only while the server is our unreaped child,
 /// for only then the group's number cannot belong to anybody else.
 pub(crate) fn signal_group(server: i32, signal: i32) {
-    let _ = call::kill(-server, signal);
+    // 0 and 1 mean something else altogether to `kill`.
+    if server > 1 {
+        let _ = call::kill(-server, signal);
+    }
 }
 
 /// Whether nobody alive is in the server's group.

@@ -57,7 +57,10 @@ impl Watch {
             3 => State::Killing { until },
             _ => State::Running,
         };
-        let mut watch = Self::new(session, 0, None, ladder, state);
+        // It falls to us too, unless it was reaped already or lives where its number means nothing to us.
+        let ours = board.has(Word::Flags, flag::SUBREAPER) && !board.has(Word::Layers, layer::PIDNS);
+        let server = if ours && board.get(Word::ServerStatus) == 0 { board.get(Word::ServerPid) as i32 } else { 0 };
+        let mut watch = Self::new(session, server, None, ladder, state);
         watch.feed(Event::End(Rung::Terminate));
         watch
     }
@@ -236,15 +239,14 @@ impl Watch {
 
     /// Without subreapers the server is our only child, and stays unreaped so that its group's number stays its own.
     fn collect_without_subreaper(&mut self) {
-        if self.server == 0 {
-            // Taken over from the inner guardian: no child of it comes to us.
-            return self.feed(Event::Empty);
-        }
-        if !self.server_ended && call::has_ended(self.server) {
+        if !self.server_ended && self.server != 0 && call::has_ended(self.server) {
             self.server_ended = true;
             self.feed(Event::ServerExited);
         }
-        if self.server_ended && tree::group_is_empty(self.server) && self.leaf_is_empty() {
+        // Taken over from the inner guardian, there is no server: no child of it comes to us, and only a leaf could
+        // tell who is left.
+        let server_is_over = self.server == 0 || self.server_ended && tree::group_is_empty(self.server);
+        if server_is_over && self.leaf_is_empty() {
             self.feed(Event::Empty);
         }
     }
@@ -317,7 +319,7 @@ impl Watch {
         } else if self.can_strike_domain() {
             let _ = call::kill(-1, call::SIGKILL);
         }
-        if !session.board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
+        if !session.board.has(Word::Flags, flag::SUBREAPER) {
             tree::signal_group(self.server, call::SIGKILL);
         }
     }

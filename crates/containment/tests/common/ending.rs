@@ -2,7 +2,7 @@
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// The owner calls `end` with a ladder that begins at EOF …
     End,
     /// … at SIGTERM …
@@ -26,7 +26,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::End,
         Self::Terminate,
         Self::Kill,
@@ -40,7 +40,7 @@ impl Ending {
     ];
 
     /// What `promise_host` calls it.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::End => "end",
             Self::Terminate => "terminate",
@@ -54,7 +54,7 @@ impl Ending {
     }
 
     /// Whether the owner lives to read the report.
-    pub fn has_report(self) -> bool {
+    pub(crate) fn has_report(self) -> bool {
         !matches!(self, Self::Drop | Self::Return | Self::Exit | Self::HostKilled)
     }
 }

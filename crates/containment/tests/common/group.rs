@@ -10,13 +10,13 @@ use moored_testkit::{Mark, User, wait_until};
 /// A group in the v2 hierarchy, handed to a user as a session manager would do it; removed with this value, by when
 /// nobody may be in it.
 #[derive(Debug)]
-pub struct Group {
+pub(crate) struct Group {
     path: PathBuf,
 }
 
 impl Group {
     /// `None` where no group can be made.
-    pub fn for_user(user: User) -> Option<Self> {
+    pub(crate) fn for_user(user: User) -> Option<Self> {
         let path = own_group()?.join(format!("mt-{:016x}", Mark::fresh().value()));
         fs::create_dir(&path).ok()?;
         let group = Self { path };
@@ -26,18 +26,18 @@ impl Group {
         Some(group)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The groups inside it.
-    pub fn leaves(&self) -> Vec<PathBuf> {
+    pub(crate) fn leaves(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).expect("a group");
         entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
     }
 
     /// Who is in the group itself.
-    pub fn members(&self) -> Vec<u32> {
+    pub(crate) fn members(&self) -> Vec<u32> {
         moored_testkit::read_pids(self.path.join("cgroup.procs"))
     }
 }
@@ -57,7 +57,7 @@ impl Drop for Group {
 }
 
 /// Where we are in the v2 hierarchy, wherever that is mounted.
-pub fn own_group() -> Option<PathBuf> {
+pub(crate) fn own_group() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;

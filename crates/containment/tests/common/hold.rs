@@ -9,7 +9,7 @@ use super::group::Group;
 
 /// One way to hold a session. Each has the guardians; the first has nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     Loop,
     Cgroup,
     Sealed,
@@ -17,7 +17,7 @@ pub enum Hold {
 }
 
 /// A user, and how this user's session is held.
-pub type Cell = (User, Hold);
+pub(crate) type Cell = (User, Hold);
 
 impl Hold {
     const ALL: [Self; 4] = [Self::Loop, Self::Cgroup, Self::Sealed, Self::Strict];
@@ -28,20 +28,23 @@ impl Hold {
     }
 
     /// Asks a command of ours for it.
-    pub fn apply(self, command: &mut Command) {
+    pub(crate) fn apply(self, command: &mut Command) {
         for (layer, wanted) in self.layers() {
             command.layer(layer, wanted);
         }
     }
 
     /// Asks `promise_host` for it.
-    pub fn host_options(self) -> Vec<String> {
+    pub(crate) fn host_options(self) -> Vec<String> {
         let word = |wanted| if wanted == Use::Required { "--require" } else { "--off" };
-        self.layers().into_iter().flat_map(|(layer, wanted)| [word(wanted).into(), layer.to_string()]).collect()
+        self.layers()
+            .into_iter()
+            .flat_map(|(layer, wanted)| [word(wanted).into(), layer.to_string()])
+            .collect()
     }
 
     /// Asks `contain` for it.
-    pub fn contain_options(self) -> &'static [&'static str] {
+    pub(crate) fn contain_options(self) -> &'static [&'static str] {
         match self {
             Self::Loop => &["--no-cgroup"],
             Self::Cgroup => &[],
@@ -51,20 +54,20 @@ impl Hold {
     }
 
     /// Whether it can spare anybody.
-    pub fn can_keep(self) -> bool {
+    pub(crate) fn can_keep(self) -> bool {
         matches!(self, Self::Loop | Self::Cgroup)
     }
 }
 
 /// Every user we can be, with every hold that this user can have here.
-pub fn cells() -> Vec<Cell> {
+pub(crate) fn cells() -> Vec<Cell> {
     static FOUND: OnceLock<Vec<Cell>> = OnceLock::new();
     let all = || User::available().into_iter().flat_map(|user| Hold::ALL.map(|hold| (user, hold)));
     FOUND.get_or_init(|| all().filter(|cell| can_be_had(*cell)).collect()).clone()
 }
 
 /// Those of [`cells`] that have this hold.
-pub fn cells_with(hold: Hold) -> Vec<Cell> {
+pub(crate) fn cells_with(hold: Hold) -> Vec<Cell> {
     cells().into_iter().filter(|cell| cell.1 == hold).collect()
 }
 

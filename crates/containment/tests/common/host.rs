@@ -17,7 +17,7 @@ use super::{DEADLINE, send};
 
 /// What an owner is asked to do; see `examples/promise_host.rs`.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     cell: Cell,
     ending: Ending,
     scratch: Scratch,
@@ -28,27 +28,28 @@ pub struct Plan {
 
 impl Plan {
     /// A session of that user, held like that, and ended so. The patience with each step is short.
-    pub fn new(cell: Cell, ending: Ending) -> Self {
+    pub(crate) fn new(cell: Cell, ending: Ending) -> Self {
         let options = ["--grace", "100", "--kill-after", "100", "--ending", ending.word()];
         let scratch = Scratch::for_user(cell.0);
-        let options = options.into_iter().map(OsString::from).chain(cell.1.host_options().into_iter().map(Into::into));
+        let options =
+            options.into_iter().map(OsString::from).chain(cell.1.host_options().into_iter().map(Into::into));
         let options = options.collect();
         Self { cell, ending, scratch, options, server: Vec::new(), waits_for_ready: true }
     }
 
     /// A folder of the session's user.
-    pub fn scratch(&self) -> &Scratch {
+    pub(crate) fn scratch(&self) -> &Scratch {
         &self.scratch
     }
 
     /// More options for `promise_host`.
-    pub fn options<T: Into<OsString>>(mut self, options: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn options<T: Into<OsString>>(mut self, options: impl IntoIterator<Item = T>) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
         self
     }
 
     /// `misbehave` with these switches. A server that is to exit by itself does so when all of its tree is up.
-    pub fn misbehave<T: Into<OsString>>(mut self, switches: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn misbehave<T: Into<OsString>>(mut self, switches: impl IntoIterator<Item = T>) -> Self {
         self.server = vec![bin("misbehave").into()];
         self.server.extend(switches.into_iter().map(Into::into));
         for (switch, file) in [("--ready-file", "ready"), ("--pid-file", "pids")] {
@@ -61,20 +62,20 @@ impl Plan {
     }
 
     /// A shell script, with the scratch folder in `$1`. It says that it is ready by making the file `ready` there.
-    pub fn script(mut self, script: &str) -> Self {
+    pub(crate) fn script(mut self, script: &str) -> Self {
         self.server = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
         self.server.push(self.scratch.path().into());
         self
     }
 
     /// Nobody says that the server is ready.
-    pub fn without_ready_file(mut self) -> Self {
+    pub(crate) fn without_ready_file(mut self) -> Self {
         self.waits_for_ready = false;
         self
     }
 
     /// Starts it, and waits until the server is ready.
-    pub fn start(self) -> Host {
+    pub(crate) fn start(self) -> Host {
         let (user, hold) = self.cell;
         let group = if hold == Hold::Cgroup { Group::for_user(user) } else { None };
         let mark = MarkGuard::fresh();
@@ -103,23 +104,23 @@ impl Plan {
 
 /// A running owner. Whatever it started is ended with this value.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     child: Child,
-    pub mark: MarkGuard,
-    pub group: Option<Group>,
-    pub scratch: Scratch,
-    pub cell: Cell,
-    pub ending: Ending,
+    pub(crate) mark: MarkGuard,
+    pub(crate) group: Option<Group>,
+    pub(crate) scratch: Scratch,
+    pub(crate) cell: Cell,
+    pub(crate) ending: Ending,
     who: Option<Who>,
 }
 
 /// Who is who in a session.
 #[derive(Clone, Copy, Debug)]
-pub struct Who {
-    pub host: ProcessIdentity,
-    pub outer: ProcessIdentity,
-    pub inner: ProcessIdentity,
-    pub server: u32,
+pub(crate) struct Who {
+    pub(crate) host: ProcessIdentity,
+    pub(crate) outer: ProcessIdentity,
+    pub(crate) inner: ProcessIdentity,
+    pub(crate) server: u32,
 }
 
 impl Host {
@@ -149,31 +150,31 @@ impl Host {
     }
 
     /// Who is who; not of a session that has ended.
-    pub fn who(&self) -> Who {
+    pub(crate) fn who(&self) -> Who {
         self.who.expect("a live session")
     }
 
-    pub fn user(&self) -> User {
+    pub(crate) fn user(&self) -> User {
         self.cell.0
     }
 
     /// The session's folder of records.
-    pub fn runtime(&self) -> PathBuf {
+    pub(crate) fn runtime(&self) -> PathBuf {
         self.scratch.join("run")
     }
 
     /// The pids that `misbehave` and its own wrote down.
-    pub fn pids(&self) -> Vec<u32> {
+    pub(crate) fn pids(&self) -> Vec<u32> {
         read_pids(self.scratch.join("pids"))
     }
 
     /// Lets the host go on to its ending.
-    pub fn go(&self) {
+    pub(crate) fn go(&self) {
         File::create(self.scratch.join("go")).expect("a file");
     }
 
     /// Brings the session to its end, in the way it was planned.
-    pub fn bring_end(&self) {
+    pub(crate) fn bring_end(&self) {
         self.go();
         match self.ending {
             Ending::HostKilled => assert!(send(&self.who().host, Signal::KILL)),
@@ -184,7 +185,7 @@ impl Host {
     }
 
     /// SIGKILL to all three of ours at once: stopped first, so that none sees another go.
-    pub fn kill_all_of_ours(&self) {
+    pub(crate) fn kill_all_of_ours(&self) {
         let who = self.who();
         for process in [who.host, who.outer, who.inner] {
             assert!(send(&process, Signal::STOP));
@@ -199,12 +200,12 @@ impl Host {
     }
 
     /// Waits for the host's own end.
-    pub fn exit(&mut self) -> ExitStatus {
+    pub(crate) fn exit(&mut self) -> ExitStatus {
         wait_until("the host has ended", DEADLINE, || self.child.try_wait().expect("our child"))
     }
 
     /// The report, if the host lives to write one.
-    pub fn report(&self) -> Option<EndReport> {
+    pub(crate) fn report(&self) -> Option<EndReport> {
         let path = self.scratch.join("report");
         self.ending.has_report().then(|| wait_until("a report", DEADLINE, || read_report(&path)))
     }

@@ -7,12 +7,12 @@
 //! - `group`: a cgroup of a test's own, so that no other test's leaves are seen in it;
 //! - `traces`: what must not be left: processes, records, leaves.
 
-pub mod ending;
-pub mod group;
-pub mod hold;
-pub mod host;
-pub mod part;
-pub mod traces;
+pub(crate) mod ending;
+pub(crate) mod group;
+pub(crate) mod hold;
+pub(crate) mod host;
+pub(crate) mod part;
+pub(crate) mod traces;
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use moored_containment::ProcessIdentity;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Generous: it only passes when something is wrong.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Sends a signal to that very process; whether it was there to get it.
-pub fn send(to: &ProcessIdentity, signal: Signal) -> bool {
+pub(crate) fn send(to: &ProcessIdentity, signal: Signal) -> bool {
     let Some(pid) = i32::try_from(to.pid).ok().and_then(Pid::from_raw) else { return false };
     // Opened before it is looked at: who is then alive under that number is whom the file holds.
     let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return false };

@@ -14,23 +14,23 @@ const STAGE: &str = "MOORED_TEST_STAGE";
 
 /// A part to be played.
 #[derive(Debug)]
-pub struct Part {
-    pub mark: MarkGuard,
-    pub group: Option<Group>,
-    pub scratch: Scratch,
+pub(crate) struct Part {
+    pub(crate) mark: MarkGuard,
+    pub(crate) group: Option<Group>,
+    pub(crate) scratch: Scratch,
     name: &'static str,
     user: User,
 }
 
 impl Part {
     /// The ignored test `name` of this target, as that user.
-    pub fn new(name: &'static str, user: User) -> Self {
+    pub(crate) fn new(name: &'static str, user: User) -> Self {
         let (mark, scratch) = (MarkGuard::fresh(), Scratch::for_user(user));
         Self { mark, group: Group::for_user(user), scratch, name, user }
     }
 
     /// How it is started: under the mark, as the user, in the group if one can be had.
-    pub fn wrap(&self) -> Wrap {
+    pub(crate) fn wrap(&self) -> Wrap {
         let wrap = self.mark.wrapping().user(self.user);
         match &self.group {
             Some(group) => wrap.cgroup(group.path()),
@@ -39,7 +39,7 @@ impl Part {
     }
 
     /// The program and the arguments that play it.
-    pub fn argv(&self) -> Vec<String> {
+    pub(crate) fn argv(&self) -> Vec<String> {
         let program = self.program().into_os_string().into_string().expect("text");
         [&program, self.name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]
             .map(String::from)
@@ -47,13 +47,13 @@ impl Part {
     }
 
     /// Its command, with the scratch folder as its stage and its home of records.
-    pub fn command(&self, wrap: Wrap) -> Command {
+    pub(crate) fn command(&self, wrap: Wrap) -> Command {
         let argv = self.argv();
         self.set(wrap.command(&argv[0], &argv[1..]))
     }
 
     /// The stage of a command that plays it in some other way.
-    pub fn set(&self, mut command: Command) -> Command {
+    pub(crate) fn set(&self, mut command: Command) -> Command {
         command.env(STAGE, self.scratch.path()).env("MOORED_RUNTIME_DIR", self.scratch.join("run"));
         command.stdin(Stdio::null()).current_dir("/");
         command
@@ -61,7 +61,7 @@ impl Part {
 
     /// Plays it to its end, and panics with all that it said if it failed.
     #[track_caller]
-    pub fn play(&self) {
+    pub(crate) fn play(&self) {
         let played = self.command(self.wrap()).output().expect("this program");
         let words = [played.stdout, played.stderr].concat();
         let words = String::from_utf8_lossy(&words);
@@ -83,6 +83,6 @@ impl Part {
 }
 
 /// In a part: where it plays; `None` if somebody runs ignored tests for their own sake.
-pub fn stage() -> Option<PathBuf> {
+pub(crate) fn stage() -> Option<PathBuf> {
     std::env::var_os(STAGE).map(PathBuf::from)
 }

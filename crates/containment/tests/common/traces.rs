@@ -10,18 +10,18 @@ use super::DEADLINE;
 use super::host::Host;
 
 /// The records in a folder. The folder may not be there.
-pub fn records(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn records(folder: &Path) -> Vec<PathBuf> {
     let is_record = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "session");
     names(folder).into_iter().filter(is_record).collect()
 }
 
 /// Everything in a folder. The folder may not be there.
-pub fn names(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path()).collect()
 }
 
 /// The values of one key of a record, in order.
-pub fn values(record: &Path, key: &str) -> Vec<String> {
+pub(crate) fn values(record: &Path, key: &str) -> Vec<String> {
     let text = fs::read_to_string(record).unwrap_or_default();
     let value = |line: &str| match line.split_once(' ') {
         Some((found, value)) if found == key => Some(value.to_owned()),
@@ -33,7 +33,7 @@ pub fn values(record: &Path, key: &str) -> Vec<String> {
 
 /// Panics unless nobody of the host's is alive, its folder of records is empty and no leaf is left.
 #[track_caller]
-pub fn assert_nothing_left(host: &mut Host) {
+pub(crate) fn assert_nothing_left(host: &mut Host) {
     let what = (host.cell, host.ending);
     let left = host.mark.wait_until_none(DEADLINE);
     assert!(left.is_ok(), "{what:?}: {left:?}");
@@ -46,7 +46,7 @@ pub fn assert_nothing_left(host: &mut Host) {
 
 /// Sweeps a folder as its user, by way of `contain`, which does so before anything else.
 #[track_caller]
-pub fn sweep_as(user: User, folder: &Path) -> Output {
+pub(crate) fn sweep_as(user: User, folder: &Path) -> Output {
     let mark = MarkGuard::fresh();
     let contain = example("moored-containment", "contain");
     let mut command = mark.wrapping().user(user).command(contain, ["--no-cgroup", "--", "true"]);
