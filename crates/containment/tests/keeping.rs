@@ -97,12 +97,16 @@ fn end_and_look(mut host: Host, kept: &[ProcessIdentity]) {
     wait_until_only(&host, kept);
     assert!(record.exists(), "{what}: still needed");
 
-    // The child first: a parent's death is no reason to forget.
-    for (i, kept) in kept.iter().enumerate().rev() {
-        assert!(send(kept, Signal::KILL), "{what}");
-        wait_until("it is gone", DEADLINE, || (!kept.is_alive().expect("/proc")).then_some(()));
+    // The parent first: the record is needed for as long as anybody is left.
+    for (i, one) in kept.iter().enumerate() {
+        assert!(send(one, Signal::KILL), "{what}");
+        wait_until("it is gone", DEADLINE, || (!one.is_alive().expect("/proc")).then_some(()));
         sweep_as(host.user(), &host.runtime());
-        assert_eq!(record.exists(), i > 0, "{what}: forgotten with the last kept one, not before");
+        assert_eq!(
+            record.exists(),
+            i + 1 < kept.len(),
+            "{what}: forgotten with the last kept one, not before"
+        );
     }
     assert_nothing_left(&mut host);
 }

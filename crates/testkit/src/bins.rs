@@ -148,13 +148,7 @@ impl Profile {
         // An example may need a feature that is not a default one.
         command.args(["build", "--quiet", "--package", &artifact.package, "--all-features"]);
         command.args([kind, &artifact.name]);
-        // An example may need features that its package has not by default; with all of them it is the same build as
-        // that of `scripts/test`.
-        command
-            .arg("--all-features")
-            .args(["--profile", &self.name])
-            .arg("--target-dir")
-            .arg(&self.target_dir);
+        command.args(["--profile", &self.name]).arg("--target-dir").arg(&self.target_dir);
         command.args(self.triple.iter().flat_map(|triple| ["--target", triple]));
         let output = command.output().expect("cargo, to build what the test needs");
         assert!(output.status.success(), "{artifact:?}:\n{}", String::from_utf8_lossy(&output.stderr));

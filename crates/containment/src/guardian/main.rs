@@ -27,15 +27,17 @@
 #![no_main]
 #![no_builtins]
 #![deny(unsafe_code)]
-#![allow(unreachable_pub, dead_code, reason = "shared files have parts that only the library uses")]
 
 #[allow(unsafe_code, reason = "the guardian's kernel interface is part of sys")]
 #[path = "../sys/linux/bare/mod.rs"]
 mod bare;
+#[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
 #[path = "../board.rs"]
 mod board;
+#[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
 #[path = "../ladder.rs"]
 mod ladder;
+#[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
 #[path = "../stat.rs"]
 mod stat;
 

@@ -25,7 +25,7 @@ pub(crate) fn open_null() -> io::Result<OwnedFd> {
     Ok(File::options().read(true).write(true).open("/dev/null")?.into())
 }
 
-#[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only the async handle needs it"))]
+#[cfg(feature = "tokio")]
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)

@@ -21,11 +21,11 @@ mod wire;
 
 pub(crate) use cgroup::{Leaf, adopt_leaf, make_leaf};
 pub(crate) use files::{
-    Folder, Shortage, lock_exclusively, open_null, own_user, pipe, private_folder, random_u64,
-    set_nonblocking, stdio, user_folder,
+    Folder, Shortage, lock_exclusively, open_null, own_user, pipe, private_folder, random_u64, stdio,
+    user_folder,
 };
 #[cfg(feature = "tokio")]
-pub(crate) use files::{read_fd, write_fd};
+pub(crate) use files::{read_fd, set_nonblocking, write_fd};
 pub(crate) use launch::launch;
 pub(crate) use process::{
     GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,

@@ -14,7 +14,6 @@ impl Errno {
     pub(crate) const SRCH: Self = Self(3);
     pub(crate) const INTR: Self = Self(4);
     pub(crate) const NOEXEC: Self = Self(8);
-    pub(crate) const CHILD: Self = Self(10);
     pub(crate) const ACCES: Self = Self(13);
     pub(crate) const NOTDIR: Self = Self(20);
     pub(crate) const INVAL: Self = Self(22);
@@ -224,12 +223,6 @@ pub(crate) fn close_range(first: u32, last: u32) {
     if first <= last {
         let _ = plain(nr::CLOSE_RANGE, first as usize, last as usize, 0, 0);
     }
-}
-
-/// `close_on_exec` false makes the fd survive an exec.
-pub(crate) fn set_close_on_exec(fd: Fd, close_on_exec: bool) {
-    const F_SETFD: usize = 2;
-    let _ = plain(nr::FCNTL, fd.raw(), F_SETFD, usize::from(close_on_exec), 0);
 }
 
 /// A second number for the same file, not below `floor`, closed on exec.

@@ -91,13 +91,6 @@ impl Strings {
         Ok(Self(list))
     }
 
-    /// The first string, if there is any.
-    pub(crate) fn first(&self) -> Option<&'static CStr> {
-        let first = *self.0.get(1)?;
-        // SAFETY: `take` put a NUL-terminated string of the never-unmapped block there, or it is the closing null.
-        (!first.is_null()).then(|| unsafe { CStr::from_ptr(first) })
-    }
-
     fn as_exec(&self) -> usize {
         self.0.as_ptr().wrapping_add(1) as usize
     }
