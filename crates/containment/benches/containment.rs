@@ -3,7 +3,6 @@
 //! - `spawn`: spawn + exec + wait of `true`, bare (posix_spawn) and contained, from a small host and from one of 200 MB;
 //! - `end`: the end of a tree of N processes, contained (`end` with SIGKILL, verified) and bare (a loop that sends SIGKILL
 //!   to every process of the same tree and waits for each).
-#![expect(missing_docs, reason = "criterion's macros make public functions")]
 #![expect(clippy::disallowed_methods, reason = "the bare spawn is what we compare with")]
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! A direct child that we have not reaped is signalled by its number: nobody else can have it. Everything deeper down is
 //! held by a pidfd first and looked at again before the signal is sent.
 
-use crate::bare::call::{self, Errno};
+use crate::bare::call::{self, Errno, Fd};
 use crate::bare::map;
 use crate::board::{Board, survived};
 use crate::proc;
@@ -167,17 +167,20 @@ pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
     !others
 }
 
-/// Takes what is kept out of the cgroup leaf, before the leaf is killed. The leaf is frozen meanwhile, so that nothing
-/// kept can fork a child into it behind our back.
-pub(crate) fn move_kept_out(session: &Session, tree: &mut Tree, rules: List) {
-    let (Some(frozen), true) = (session.leaf, rules.count > 0) else { return };
-    leaf::freeze(frozen);
+/// Writes down who is kept, and takes them out of the leaf if there is one: before the leaf is killed, or removed. It is
+/// frozen meanwhile, so that nothing kept can fork a child into it behind our back.
+pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, leaf: Option<Fd>) {
+    if let Some(leaf) = leaf {
+        leaf::freeze(leaf);
+    }
     tree.walk(rules, session.board);
     tree.note_kept(session.board);
-    for node in tree.nodes().filter(|n| n.kept) {
-        leaf::move_out(session, node.pid);
+    if let Some(leaf) = leaf {
+        for node in tree.nodes().filter(|n| n.kept) {
+            leaf::move_out(session, node.pid);
+        }
+        leaf::thaw(leaf);
     }
-    leaf::thaw(frozen);
 }
 
 /// Writes down who is still there, and why.

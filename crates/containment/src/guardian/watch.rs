@@ -307,11 +307,9 @@ impl Watch {
     /// The first blow of killing: at one stroke where a layer can do that.
     fn strike(&mut self) {
         self.mark(Word::KillAt);
-        let (rules, session) = (self.rules, self.session);
+        self.set_kept_aside();
+        let session = self.session;
         if let Some(leaf) = self.active_leaf() {
-            if let Some(tree) = self.tree() {
-                tree::move_kept_out(&session, tree, rules);
-            }
             let _ = leaf::kill(leaf);
         }
         if session.board.has(Word::Layers, layer::PIDNS) && self.twin.is_some() {
@@ -321,6 +319,16 @@ impl Watch {
         }
         if !session.board.has(Word::Flags, flag::SUBREAPER) {
             tree::signal_group(self.server, call::SIGKILL);
+        }
+    }
+
+    /// Writes down who is kept while they can still be told by their parents, and takes them out of the leaf.
+    fn set_kept_aside(&mut self) {
+        let (rules, session, leaf) = (self.rules, self.session, self.active_leaf());
+        if rules.count > 0
+            && let Some(tree) = self.tree()
+        {
+            tree::set_kept_aside(&session, tree, rules, leaf);
         }
     }
 
@@ -374,6 +382,7 @@ impl Watch {
         if !board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
             self.reap_server_at_last();
         }
+        self.set_kept_aside();
         if let Some(leaf) = self.active_leaf()
             && leaf::is_empty(leaf)
         {
