@@ -36,6 +36,7 @@ use crate::sys;
 /// ```
 #[derive(Debug)]
 pub struct Contained {
+    // Dropped in this order: the server's input ends before the tree is ended.
     /// The server's input, if it was piped.
     pub stdin: Option<Stdin>,
     /// The server's output, if it was piped.
@@ -155,13 +156,6 @@ impl Contained {
             Ok(report) => report,
             Err(_) => Err(self.link.stuck()),
         }
-    }
-}
-
-impl Drop for Contained {
-    fn drop(&mut self) {
-        self.stdin = None;
-        self.link.end_on_drop();
     }
 }
 

@@ -163,10 +163,10 @@ pub(crate) mod packet {
     pub(crate) const SERVER_EXITED: u64 = 3;
     /// To the owner: the board holds the whole report.
     pub(crate) const ENDED: u64 = 4;
-    /// To the guardians: reason, rung, grace, kill_after.
+    /// To the guardians: reason, rung, grace, kill_after, verify.
     pub(crate) const END: u64 = 5;
     /// The longest packet, in words.
-    pub(crate) const LONGEST: usize = 5;
+    pub(crate) const LONGEST: usize = 6;
 }
 
 /// Why a process is still there; pairs with [`Board::add_survivor`].

@@ -19,6 +19,7 @@ use crate::sys;
 /// other way, the guardians end the tree.
 #[derive(Debug)]
 pub struct Contained {
+    // Dropped in this order: the server's input ends before the tree is ended.
     /// The server's input, if it was piped.
     pub stdin: Option<Stdin>,
     /// The server's output, if it was piped.
@@ -114,12 +115,5 @@ impl Contained {
     pub fn end(&mut self, ladder: Ladder) -> Result<EndReport, EndError> {
         self.stdin = None;
         self.link.end(reason::REQUESTED, &ladder)
-    }
-}
-
-impl Drop for Contained {
-    fn drop(&mut self) {
-        self.stdin = None;
-        self.link.end_on_drop();
     }
 }

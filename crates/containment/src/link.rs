@@ -65,7 +65,7 @@ pub(crate) struct Link {
     guardians: [ProcessIdentity; 2],
     strength: Strength,
     report: Option<EndReport>,
-    pub(crate) drop_ladder: Ladder,
+    drop_ladder: Ladder,
     on_end_patience: Duration,
     owner: u32,
 }
@@ -177,7 +177,8 @@ impl Link {
             Rung::Terminate => 1,
             Rung::Kill => 2,
         };
-        let _ = self.socket.tell([packet::END, reason, rung, nanos(ladder.grace), nanos(ladder.kill_after)]);
+        let [grace, kill_after, verify] = [ladder.grace, ladder.kill_after, ladder.verify].map(nanos);
+        let _ = self.socket.tell([packet::END, reason, rung, grace, kill_after, verify]);
         let _ = self.outer.process().send(SIGCONT);
     }
 
@@ -227,15 +228,6 @@ impl Link {
         self.report.clone().ok_or_else(|| self.stuck())
     }
 
-    /// The synchronous last resort of both handles.
-    pub(crate) fn end_on_drop(&mut self) {
-        if self.owns() && self.report.is_none() {
-            let ladder = self.drop_ladder;
-            // There is nobody to tell: the guardians go on without us if this fails.
-            let _ = self.end(reason::DROPPED, &ladder);
-        }
-    }
-
     /// A guardian has finished: the report is on the board, and the outer guardian is collected.
     fn conclude(&mut self) {
         self.outer.reap();
@@ -262,5 +254,17 @@ impl Link {
         report.verified = false;
         self.report = Some(report);
         Ok(())
+    }
+}
+
+/// The synchronous last resort of both handles: works without a runtime, in a panic, and when a handle could not even be
+/// made. A fork of the owner leaves the session alone.
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.owns() && self.report.is_none() {
+            let ladder = self.drop_ladder;
+            // There is nobody to tell: the guardians go on without us if this fails.
+            let _ = self.end(reason::DROPPED, &ladder);
+        }
     }
 }

@@ -64,6 +64,20 @@ impl RuntimeDir {
         self.0.fd.as_fd()
     }
 
+    /// Removes drafts whose writer died before it could give them their name.
+    pub(crate) fn remove_dead_drafts(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.path())? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let writer = name.strip_prefix('.').and_then(|name| name.split_once(&format!(".{ENDING}.")));
+            let Some(writer) = writer.and_then(|(_, pid)| pid.parse().ok()) else { continue };
+            if matches!(ProcessIdentity::of(writer), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Every recorded session, live or dead. A file that cannot be read or understood is passed over: it is not ours to
     /// act on.
     ///

@@ -349,56 +349,76 @@ fn attempt(command: &Command, layers: &[Layer]) -> Result<Started, StartError> {
     Ok(Started { link, stdin: our_stdin, stdout: our_stdout, stderr: our_stderr })
 }
 
-/// Chooses the session's name, writes the record under it and makes the leaf. The name is free: the record's file is
-/// made only if there is none of that name.
+/// Chooses the session's name, writes the record under it and then makes the leaf that the record names, so that nothing
+/// of ours is ever on the machine that no record leads to. The name is free: the record's file is made only if there is
+/// none of that name.
 fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), StartError> {
-    const TRIES: usize = 64;
     let failed = |source| resource_error(command, source);
+    let mut record = Record {
+        id: SessionId::choose(None, 0),
+        label: command.label.clone(),
+        owner: ProcessIdentity::of(std::process::id()).map_err(failed)?,
+        started_ticks: sys::now_in_ticks(),
+        leaf: None,
+        on_end: on_end_argv(command)?,
+        processes: Vec::new(),
+        kept: Vec::new(),
+        ended: false,
+    };
+    let mut made = Made { record: None, leaf: None, keep: false };
+    let leaf = |id| {
+        if layers.contains(&Layer::Cgroup) { sys::leaf_path(&leaf_name(id)) } else { Err(String::new()) }
+    };
+    let mut tries = 0;
+    let place = loop {
+        let random = sys::random_u64().map_err(failed)?;
+        // Sessions deep inside others have few names to choose from. When all seem taken, better no cookie than one
+        // that another session has.
+        let cookies = if tries < 64 { sys::inherited_cookie() } else { Some(0) };
+        tries += 1;
+        record.id = SessionId::choose(cookies, random);
+        let place = leaf(record.id);
+        record.leaf = place.as_ref().ok().cloned();
+        made.record = match record_in(command, &record)? {
+            Written::NameTaken => continue,
+            Written::Nowhere => None,
+            Written::Down(own) => Some(own),
+        };
+        break place;
+    };
+    if layers.contains(&Layer::Cgroup) {
+        made.leaf = make_leaf(command, place)?;
+        if made.leaf.is_none() {
+            record.leaf = None;
+        }
+    }
+    Ok((record, made))
+}
+
+enum Written {
+    Down(OwnRecord),
+    NameTaken,
+    Nowhere,
+}
+
+fn record_in(command: &Command, record: &Record) -> Result<Written, StartError> {
     let (folder, must) = match &command.recording {
         Recording::InUserFolder => (RuntimeDir::of_user().ok(), false),
         Recording::In(folder) => (Some(folder.clone()), true),
         Recording::Off => (None, false),
     };
-    let owner = ProcessIdentity::of(std::process::id()).map_err(failed)?;
-    let inherited = sys::inherited_cookie();
-    for _ in 0..TRIES {
-        let id = SessionId::choose(inherited, sys::random_u64().map_err(failed)?);
-        let leaf = make_leaf(command, layers, id)?;
-        let mut made = Made { record: None, leaf, keep: false };
-        let record = Record {
-            id,
-            label: command.label.clone(),
-            owner,
-            started_ticks: sys::now_in_ticks(),
-            leaf: made.leaf.as_ref().map(|leaf| leaf.path.clone()),
-            on_end: on_end_argv(command)?,
-            processes: Vec::new(),
-            kept: Vec::new(),
-            ended: false,
-        };
-        let Some(folder) = &folder else { return Ok((record, made)) };
-        match OwnRecord::create(folder, &record) {
-            Ok(Some(own)) => {
-                made.record = Some(own);
-                return Ok((record, made));
-            }
-            // That name is taken.
-            Ok(None) => {}
-            Err(source) if must => {
-                return Err(StartError::Record { folder: folder.path().to_path_buf(), source });
-            }
-            // Weaker, and the strength says so.
-            Err(_) => return Ok((record, made)),
-        }
+    let Some(folder) = folder else { return Ok(Written::Nowhere) };
+    match OwnRecord::create(&folder, record) {
+        Ok(Some(own)) => Ok(Written::Down(own)),
+        Ok(None) => Ok(Written::NameTaken),
+        Err(source) if must => Err(StartError::Record { folder: folder.path().to_path_buf(), source }),
+        // Weaker, and the strength says so.
+        Err(_) => Ok(Written::Nowhere),
     }
-    Err(failed(io::Error::other("no free session name was found")))
 }
 
-fn make_leaf(command: &Command, layers: &[Layer], id: SessionId) -> Result<Option<sys::Leaf>, StartError> {
-    if !layers.contains(&Layer::Cgroup) {
-        return Ok(None);
-    }
-    match sys::make_leaf(&leaf_name(id)) {
+fn make_leaf(command: &Command, place: Result<PathBuf, String>) -> Result<Option<sys::Leaf>, StartError> {
+    match place.and_then(|path| sys::make_leaf(&path)) {
         Ok(leaf) => Ok(Some(leaf)),
         Err(why) if command.wants(Layer::Cgroup) == Use::Required => {
             Err(StartError::LayerUnavailable { program: name_of(command), layer: Layer::Cgroup, why })

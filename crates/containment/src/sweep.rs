@@ -67,6 +67,9 @@ pub struct SweepReport {
 pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
     let found = folder.sessions()?;
     let mut report = SweepReport::default();
+    if let Err(error) = folder.remove_dead_drafts() {
+        report.errors.push(format!("failed to tidy `{}`: {error}", folder.path().display()));
+    }
     let (dead, live): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_dead(f).unwrap_or(false));
     let live: Vec<SessionId> = live.iter().map(|f| f.record.id).collect();
     for session in dead {

@@ -158,7 +158,7 @@ impl Watch {
                 self.because(if self.owner_is_alive() { reason::OWNER_LET_GO } else { reason::OWNER_DIED });
                 self.feed(Event::End(Rung::Close));
             }
-            Ok(5) if words[0] == packet::END => self.obey(words),
+            Ok(packet::LONGEST) if words[0] == packet::END => self.obey(words),
             // Nothing there after all, or a packet of a later version: its sender sees that nothing comes of it.
             _ => {}
         }
@@ -171,10 +171,11 @@ impl Watch {
     }
 
     fn obey(&mut self, words: [u64; packet::LONGEST]) {
-        let [_, why, rung, grace, kill_after] = words;
+        let [_, why, rung, grace, kill_after, verify] = words;
         self.because(why);
         self.ladder.grace = Duration::from_nanos(grace);
         self.ladder.kill_after = Duration::from_nanos(kill_after);
+        self.ladder.verify = Duration::from_nanos(verify);
         self.feed(Event::End(match rung {
             0 => Rung::Close,
             1 => Rung::Terminate,

@@ -32,16 +32,21 @@ impl Leaf {
     }
 }
 
-/// Makes the leaf `name`; the error says why it cannot be had.
-pub(crate) fn make_leaf(name: &str) -> Result<Leaf, String> {
-    let parent = own_group()?;
-    let path = parent.join(name);
-    let could_not = |error: io::Error| format!("failed to make a group in `{}`: {error}", parent.display());
-    fs::create_dir(&path).map_err(could_not)?;
-    match open_leaf(&parent, &path) {
+/// Where the leaf `name` would be; the error says why there can be none.
+pub(crate) fn leaf_path(name: &str) -> Result<PathBuf, String> {
+    Ok(own_group()?.join(name))
+}
+
+/// Makes that leaf; the error says why it cannot be had.
+pub(crate) fn make_leaf(path: &Path) -> Result<Leaf, String> {
+    let could_not =
+        |why: &dyn std::fmt::Display| format!("failed to make the group `{}`: {why}", path.display());
+    let parent = path.parent().ok_or_else(|| could_not(&"it has no parent"))?;
+    fs::create_dir(path).map_err(|error| could_not(&error))?;
+    match open_leaf(parent, path) {
         Ok(leaf) => Ok(leaf),
         Err(error) => {
-            let _ = fs::remove_dir(&path);
+            let _ = fs::remove_dir(path);
             Err(error)
         }
     }
