@@ -60,19 +60,18 @@ pub(crate) fn move_out(session: &Session, pid: i32) {
 
 /// Removes the empty leaf, and the empty groups that the tree made inside it.
 pub(crate) fn remove(session: &Session, name: &CStr) {
-    const TRIES: u32 = 50;
-    const PAUSE: u64 = 2_000_000;
+    const FIRST_PAUSE: u64 = 20_000;
+    const LAST_PAUSE: u64 = 40_000_000;
     let (Some(parent), false) = (session.leaf_parent, name.is_empty()) else { return };
-    for _ in 0..TRIES {
-        match call::rmdir(parent, name) {
-            Ok(()) | Err(Errno::NOENT) => return,
-            Err(_) => remove_inside(parent, name, 0),
+    let gone = || matches!(call::rmdir(parent, name), Ok(()) | Err(Errno::NOENT));
+    let mut pause = FIRST_PAUSE;
+    while !gone() && pause <= LAST_PAUSE {
+        // A process that was just reaped holds its group until it has left the processor.
+        call::poll(&mut [], Some(pause));
+        pause *= 2;
+        if pause > 8 * FIRST_PAUSE {
+            remove_inside(parent, name, 0);
         }
-        if matches!(call::rmdir(parent, name), Ok(()) | Err(Errno::NOENT)) {
-            return;
-        }
-        // A process that was just reaped may hold its group for another moment.
-        call::poll(&mut [], Some(PAUSE));
     }
 }
 

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A leaf, and the group around it.
 #[derive(Debug)]
@@ -66,10 +67,10 @@ fn open_leaf(parent: &Path, path: &Path) -> Result<Leaf, String> {
 
 /// A recorded leaf that is still there. It must be a leaf of that name in a v2 hierarchy, whatever the record says.
 pub(crate) fn adopt_leaf(path: &Path, name: &str) -> Option<Leaf> {
-    let mount = mounts().ok()?.into_iter().find(|mount| path.starts_with(mount))?;
+    let mount = mounts().ok()?.iter().find(|mount| path.starts_with(mount))?;
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let named = path.file_name().is_some_and(|last| last == name);
-    let parent = path.parent().filter(|parent| parent.starts_with(&mount))?;
+    let parent = path.parent().filter(|parent| parent.starts_with(mount))?;
     if plain && named { open_leaf(parent, path).ok() } else { None }
 }
 
@@ -103,7 +104,7 @@ fn mounts() -> Result<Vec<PathBuf>, String> {
 
 /// Our own group in the v2 hierarchy.
 fn own_group() -> Result<PathBuf, String> {
-    let mount = mounts()?.into_iter().next().ok_or("no cgroup v2 hierarchy is mounted")?;
+    let mount = mounts()?.first().ok_or("no cgroup v2 hierarchy is mounted")?;
     let groups = fs::read_to_string("/proc/self/cgroup")
         .map_err(|error| format!("failed to read own group: {error}"))?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or("not in any cgroup v2 group")?;
