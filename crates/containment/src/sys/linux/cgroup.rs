@@ -88,18 +88,20 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Every mount of the v2 hierarchy.
-fn mounts() -> Result<Vec<PathBuf>, String> {
+/// Every mount of the v2 hierarchy. Looked up once: nobody moves it while programs run.
+fn mounts() -> Result<&'static [PathBuf], String> {
+    static MOUNTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    if let Some(known) = MOUNTS.get() {
+        return Ok(known);
+    }
     let mounts =
         fs::read_to_string("/proc/self/mounts").map_err(|error| format!("failed to read mounts: {error}"))?;
-    Ok(mounts
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.split(' ');
-            let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
-            (kind == "cgroup2").then(|| PathBuf::from(at.replace("\\040", " ")))
-        })
-        .collect())
+    let found = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(at.replace("\\040", " ")))
+    });
+    Ok(MOUNTS.get_or_init(|| found.collect()))
 }
 
 /// Our own group in the v2 hierarchy.
