@@ -16,7 +16,8 @@ use crate::identity::ProcessIdentity;
 use crate::ladder::Ladder;
 use crate::link::{EndError, Link};
 use crate::report::{EndReport, ServerExit};
-use crate::start::{StartError, Started};
+use crate::start::Started;
+use crate::start_error::StartError;
 use crate::strength::Strength;
 use crate::sys;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::contained::Contained;
 use crate::ladder::Ladder;
-use crate::record::RuntimeDir;
-use crate::start::{self, StartError};
+use crate::runtime_dir::RuntimeDir;
+use crate::start;
+use crate::start_error::StartError;
 use crate::stdio::Stdio;
 use crate::strength::{Layer, Use};
 
@@ -144,6 +145,11 @@ impl Command {
     pub fn layer(&mut self, layer: Layer, wanted: Use) -> &mut Self {
         self.layers[layer as usize] = wanted;
         self
+    }
+
+    /// The program, for messages.
+    pub(crate) fn name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
     }
 
     pub(crate) fn wants(&self, layer: Layer) -> Use {

@@ -19,7 +19,9 @@ mod ladder;
 mod link;
 mod record;
 mod report;
+mod runtime_dir;
 mod start;
+mod start_error;
 mod stat;
 mod stdio;
 mod strength;
@@ -27,6 +29,7 @@ mod sweep;
 #[allow(unsafe_code, reason = "the one room that talks to the kernel; each use says what makes it sound")]
 mod sys;
 mod table;
+mod texts;
 
 pub use command::{Command, Recording};
 pub use contained::Contained;
@@ -34,11 +37,12 @@ pub use cookie::{ParseSessionIdError, SessionId};
 pub use identity::{BootId, ParseIdentityError, ProcessIdentity};
 pub use ladder::{Ladder, Rung};
 pub use link::EndError;
-pub use record::{FoundRecord, Record, RuntimeDir};
+pub use record::Record;
 pub use report::{
     EndReason, EndReport, EndedBy, Proof, ServerExit, Step, StepName, Survivor, SurvivorReason,
 };
-pub use start::StartError;
+pub use runtime_dir::{FoundRecord, RuntimeDir};
+pub use start_error::StartError;
 pub use stdio::{Stderr, Stdin, Stdio, Stdout};
 pub use strength::{Findable, Layer, Strength, StrengthLevel, Use};
 pub use sweep::{SweepReport, SweptSession, sweep};

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use crate::command::{Command, Recording};
 use crate::cookie::SessionId;
 use crate::identity::{ProcessIdentity, gone, stat_of};
-use crate::record::{FoundRecord, Record, RuntimeDir};
+use crate::record::Record;
 use crate::report::{ServerExit, Survivor, SurvivorReason};
+use crate::runtime_dir::{FoundRecord, RuntimeDir};
 use crate::sys;
 
 /// What is left of a session may take this long to end after SIGTERM.

@@ -16,7 +16,7 @@
 //!
 //! - `session`: the board and the files that the owner handed over; the strings behind the board;
 //! - `outer`, `inner`: the two roles;
-//! - `watch`: the loop that runs the ladder, the same for both;
+//! - `watch`: the loop that runs the ladder, the same for both; `act`: what each step does;
 //! - `spawn`: bringing the server to its exec;
 //! - `tree`: finding what is below us, and signalling it by identity;
 //! - `keep`: what is meant to live on;
@@ -41,6 +41,7 @@ mod ladder;
 #[path = "../stat.rs"]
 mod stat;
 
+mod act;
 mod finish;
 mod inner;
 mod keep;

@@ -10,7 +10,7 @@
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
 use crate::bare::fork::{self, Forked, Namespaces, ParentWaits};
-use crate::board::{flag, layer, packet, proof, reason, stage, Word};
+use crate::board::{Word, flag, layer, packet, proof, reason, stage};
 use crate::session::Session;
 use crate::watch::Watch;
 use crate::{finish, inner};

@@ -130,7 +130,8 @@ pub(crate) fn numbers_of(file: &CStr, mut each: impl FnMut(i32)) -> bool {
         for byte in &bytes[..n] {
             match byte {
                 b'0'..=b'9' => {
-                    number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(i32::from(byte - b'0')));
+                    number =
+                        Some(number.unwrap_or(0).saturating_mul(10).saturating_add(i32::from(byte - b'0')));
                 }
                 _ => {
                     if let Some(n) = number.take() {

@@ -5,7 +5,7 @@
 
 use crate::bare::call::{self, Errno, Fd};
 use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{flag, layer, packet, stage, Word};
+use crate::board::{Word, flag, layer, packet, stage};
 use crate::proc;
 use crate::session::Session;
 
@@ -105,7 +105,11 @@ fn place_stdio(from: [Fd; 3]) -> Result<(), Errno> {
 }
 
 /// As execvp does: the first candidate that can be executed; a refusal is remembered, an absence passed over.
-pub(crate) fn exec_first(candidates: crate::session::List, arguments: &mut Strings, environment: &Strings) -> Errno {
+pub(crate) fn exec_first(
+    candidates: crate::session::List,
+    arguments: &mut Strings,
+    environment: &Strings,
+) -> Errno {
     let mut error = Errno::NOENT;
     for path in candidates.iter() {
         match fork::exec(path, arguments, environment) {

@@ -1,38 +1,36 @@
 //! The loop that runs the ladder: the same for the inner guardian and for an outer one that had to take over.
 //!
-//! Each turn: collect what has ended, let time pass, do what the ladder says, wait for the next thing to happen. The
-//! ladder's state is written on the board at each step, so that whoever goes on goes on from there.
+//! Each turn: collect what has ended, let time pass, do what the ladder says (`act`), wait for the next thing to happen.
+//! The ladder's state is written on the board at each step, so that whoever goes on goes on from there.
 
 use core::time::Duration;
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::board::{flag, layer, packet, proof, reason, Word, HAS_STATUS};
-use crate::ladder::{Action, Event, Ladder, Rung, State};
+use crate::board::{HAS_STATUS, Word, flag, layer, packet, proof, reason};
+use crate::ladder::{Event, Ladder, Rung, State};
 use crate::outer::drain;
 use crate::session::{List, Session};
 use crate::tree::Tree;
-use crate::{leaf, proc, tree};
+use crate::{leaf, tree};
 
 /// How often to look again while killing: nothing tells a parent that a process was handed to it.
 const LOOK_AGAIN: u64 = 1_000_000;
-/// So many rounds of killing children one level at a time, before the whole depth is walked.
-const ROUNDS_BEFORE_WALK: u32 = 4;
 
 pub(crate) struct Watch {
-    session: Session,
+    pub(super) session: Session,
     /// 0 when the server is not our child (any more).
-    server: i32,
+    pub(super) server: i32,
     server_ended: bool,
-    ladder: Ladder,
-    state: State,
+    pub(super) ladder: Ladder,
+    pub(super) state: State,
     /// The other guardian, while it is to be watched.
-    twin: Option<Fd>,
+    pub(super) twin: Option<Fd>,
     owner: Option<Fd>,
     socket: Option<Fd>,
-    signals: Option<Fd>,
-    tree: Option<Tree>,
-    rules: List,
-    rounds: u32,
+    pub(super) signals: Option<Fd>,
+    pub(super) tree: Option<Tree>,
+    pub(super) rules: List,
+    pub(super) rounds: u32,
 }
 
 impl Watch {
@@ -59,7 +57,8 @@ impl Watch {
         };
         // It falls to us too, unless it was reaped already or lives where its number means nothing to us.
         let ours = board.has(Word::Flags, flag::SUBREAPER) && !board.has(Word::Layers, layer::PIDNS);
-        let server = if ours && board.get(Word::ServerStatus) == 0 { board.get(Word::ServerPid) as i32 } else { 0 };
+        let server =
+            if ours && board.get(Word::ServerStatus) == 0 { board.get(Word::ServerPid) as i32 } else { 0 };
         let mut watch = Self::new(session, server, None, ladder, state);
         watch.feed(Event::End(Rung::Terminate));
         watch
@@ -232,7 +231,7 @@ impl Watch {
         }
     }
 
-    fn tell_server_exited(&mut self, status: i32) {
+    pub(super) fn tell_server_exited(&mut self, status: i32) {
         self.session.board.set(Word::ServerStatus, u64::from(status as u32) | HAS_STATUS);
         call::send(self.session.owner_socket, &[packet::SERVER_EXITED], None);
         self.because(reason::SERVER_EXITED);
@@ -255,181 +254,15 @@ impl Watch {
     fn leaf_is_empty(&self) -> bool {
         self.active_leaf().is_none_or(leaf::is_empty)
     }
-
-    // === what to do about it ===
-
-    fn feed(&mut self, event: Event) {
-        let board = self.session.board;
-        let now = call::now();
-        let before = self.state;
-        let (state, action) = self.state.step(&self.ladder, event, now);
-        self.state = state;
-        if before == State::Running && state != State::Running {
-            board.set_once(Word::EndedSince, now);
-        }
-        self.save();
-        match action {
-            Action::Nothing => {}
-            // The owner closed its end, or is dead: the guardians never had it.
-            Action::Close => self.mark(Word::CloseAt),
-            Action::Terminate => self.terminate(),
-            Action::Kill => self.strike(),
-            Action::Verify => self.mark(Word::VerifyAt),
-        }
-    }
-
-    fn mark(&mut self, step: Word) {
-        self.session.board.set_once(step, call::now());
-        self.read_rules();
-    }
-
-    /// The keep rules are read when an ending begins; before that nobody needs them in memory.
-    fn read_rules(&mut self) {
-        if self.rules.count == 0
-            && self.session.board.get(Word::KeepRules) > 0
-            && let Ok(texts) = self.session.texts()
-        {
-            self.rules = texts.keep_rules;
-        }
-    }
-
-    fn terminate(&mut self) {
-        self.mark(Word::TerminateAt);
-        let (rules, board) = (self.rules, self.session.board);
-        if !board.has(Word::Flags, flag::SUBREAPER) {
-            tree::signal_group(self.server, call::SIGTERM);
-            return tree::signal_group(self.server, call::SIGCONT);
-        }
-        if let Some(tree) = self.tree() {
-            tree::terminate(tree, rules, board);
-        }
-    }
-
-    /// The first blow of killing: at one stroke where a layer can do that.
-    fn strike(&mut self) {
-        self.mark(Word::KillAt);
-        self.set_kept_aside();
-        let session = self.session;
-        if let Some(leaf) = self.active_leaf() {
-            let _ = leaf::kill(leaf);
-        }
-        if session.board.has(Word::Layers, layer::PIDNS) && self.twin.is_some() {
-            self.leave_it_to_the_namespace();
-        } else if self.can_strike_domain() {
-            let _ = call::kill(-1, call::SIGKILL);
-        }
-        if !session.board.has(Word::Flags, flag::SUBREAPER) {
-            tree::signal_group(self.server, call::SIGKILL);
-        }
-    }
-
-    /// Writes down who is kept while they can still be told by their parents, and takes them out of the leaf.
-    fn set_kept_aside(&mut self) {
-        let (rules, session, leaf) = (self.rules, self.session, self.active_leaf());
-        if rules.count > 0
-            && let Some(tree) = self.tree()
-        {
-            tree::set_kept_aside(&session, tree, rules, leaf);
-        }
-    }
-
-    fn kill_round(&mut self) {
-        let (rules, board) = (self.rules, self.session.board);
-        if !board.has(Word::Flags, flag::SUBREAPER) {
-            return;
-        }
-        tree::kill_children(rules, board);
-        self.rounds += 1;
-        if self.rounds.is_multiple_of(ROUNDS_BEFORE_WALK)
-            && let Some(tree) = self.tree()
-        {
-            tree::kill_all(tree, rules, board);
-        }
-    }
-
-    /// We are the first process of the namespace: the kernel kills all the others when we exit, and lets nobody reap us
-    /// before they are gone.
-    fn leave_it_to_the_namespace(&mut self) {
-        let mut others = 0;
-        proc::numbers_in(c"/proc", |_| others += 1);
-        self.session.board.add(Word::ByKill, others - 1);
-        self.state = State::Ended;
-        self.mark(Word::VerifyAt);
-    }
-
-    /// The leaf, if the tree was really born into it.
-    fn active_leaf(&self) -> Option<Fd> {
-        self.session.leaf.filter(|_| self.session.board.has(Word::Layers, layer::CGROUP))
-    }
-
-    /// The gate of `kill(-1)`: only inside a proven domain (the inner guardian's, never the outer's), never as root,
-    /// and not where a PID namespace does it better.
-    fn can_strike_domain(&self) -> bool {
-        let layers = self.session.board.get(Word::Layers);
-        let is_inner = call::getpid() as u64 == self.session.board.get(Word::InnerPid);
-        layers & layer::LANDLOCK != 0 && layers & layer::PIDNS == 0 && is_inner && call::getuid() != 0
-    }
-
-    fn tree(&mut self) -> Option<&mut Tree> {
-        if self.tree.is_none() {
-            self.tree = Tree::new();
-        }
-        self.tree.as_mut()
-    }
-
-    /// Proofs, survivors, and the moment at which it was over.
-    fn conclude(&mut self) {
-        let (rules, board) = (self.rules, self.session.board);
-        if !board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
-            self.reap_server_at_last();
-        }
-        self.set_kept_aside();
-        if let Some(leaf) = self.active_leaf()
-            && leaf::is_empty(leaf)
-        {
-            board.add_bits(Word::Proof, proof::UNPOPULATED);
-        }
-        if board.get(Word::Proof) == 0
-            && board.has(Word::Flags, flag::SUBREAPER)
-            && !board.has(Word::Layers, layer::PIDNS)
-            && let Some(tree) = self.tree()
-        {
-            tree::note_survivors(tree, rules, board);
-        }
-        if let Some(signals) = self.signals.take() {
-            call::close(signals);
-        }
-        board.set_once(Word::TreeDoneAt, call::now());
-    }
-
-    fn reap_server_at_last(&mut self) {
-        while let Waited::Reaped(pid, status) = call::wait_any() {
-            if pid == self.server {
-                self.server = 0;
-                self.tell_server_exited(status);
-            }
-        }
-    }
-
-    /// Leaves the state where the other guardian finds it.
-    fn save(&mut self) {
-        let board = self.session.board;
-        let code = match self.state {
-            State::Running => 0,
-            State::Closing { .. } => 1,
-            State::Terminating { .. } => 2,
-            State::Killing { .. } => 3,
-            State::Ended => 4,
-        };
-        board.set(Word::LadderUntil, self.state.deadline().unwrap_or(0));
-        board.set(Word::LadderState, code);
-        board.set(Word::LadderGrace, self.ladder.grace.as_nanos() as u64);
-        board.set(Word::LadderKillAfter, self.ladder.kill_after.as_nanos() as u64);
-    }
 }
 
 /// The ladder that the owner left for an end that nobody asks for.
 fn default_ladder(session: &Session) -> Ladder {
     let time = |word| Duration::from_nanos(session.board.get(word));
-    Ladder { from: Rung::Close, grace: time(Word::Grace), kill_after: time(Word::KillAfter), verify: time(Word::Verify) }
+    Ladder {
+        from: Rung::Close,
+        grace: time(Word::Grace),
+        kill_after: time(Word::KillAfter),
+        verify: time(Word::Verify),
+    }
 }

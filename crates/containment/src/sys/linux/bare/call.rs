@@ -146,7 +146,9 @@ pub(crate) fn child_signal_fd() -> Result<Fd, Errno> {
     const CLOEXEC_NONBLOCK: usize = 0o2_000_000 | 0o4000;
     let mask: u64 = 1 << (SIGCHLD - 1);
     // SAFETY: the kernel reads one 8-byte mask.
-    let fd = unsafe { syscall(nr::SIGNALFD4, [usize::MAX, (&raw const mask) as usize, 8, CLOEXEC_NONBLOCK, 0, 0]) };
+    let fd = unsafe {
+        syscall(nr::SIGNALFD4, [usize::MAX, (&raw const mask) as usize, 8, CLOEXEC_NONBLOCK, 0, 0])
+    };
     result(fd).map(|fd| Fd(fd as i32))
 }
 
@@ -180,7 +182,8 @@ pub(crate) fn wait_any() -> Waited {
     let mut status = 0_i32;
     loop {
         // SAFETY: the kernel writes one int into `status`; no usage is asked for.
-        let r = unsafe { syscall(nr::WAIT4, [usize::MAX, (&raw mut status) as usize, WNOHANG_WALL, 0, 0, 0]) };
+        let r =
+            unsafe { syscall(nr::WAIT4, [usize::MAX, (&raw mut status) as usize, WNOHANG_WALL, 0, 0, 0]) };
         return match result(r) {
             Ok(0) => Waited::NoneYet,
             Ok(pid) => Waited::Reaped(pid as i32, status),
@@ -328,12 +331,15 @@ pub(crate) fn send(socket: Fd, words: &[u64], file: Option<Fd>) {
     const SCM_RIGHTS: u32 = 1;
     let part = [words.as_ptr() as usize, size_of_val(words)];
     // cmsghdr { len: usize, level: i32, type: i32 } and one int, padded to eight bytes.
-    let rights = [20_u64, u64::from(SOL_SOCKET) | u64::from(SCM_RIGHTS) << 32, file.map_or(0, |f| f.0 as u64)];
+    let rights =
+        [20_u64, u64::from(SOL_SOCKET) | u64::from(SCM_RIGHTS) << 32, file.map_or(0, |f| f.0 as u64)];
     let (control, control_len) = if file.is_some() { (rights.as_ptr() as usize, 24) } else { (0, 0) };
     // msghdr { name, namelen, iov, iovlen, control, controllen, flags }.
     let header = [0, 0, part.as_ptr() as usize, 1, control, control_len, 0];
     // SAFETY: the header points to one part, and to one well-formed control message or none, all alive until it returns.
-    let _ = unsafe { syscall(nr::SENDMSG, [socket.raw(), header.as_ptr() as usize, MSG_DONTWAIT_NOSIGNAL, 0, 0, 0]) };
+    let _ = unsafe {
+        syscall(nr::SENDMSG, [socket.raw(), header.as_ptr() as usize, MSG_DONTWAIT_NOSIGNAL, 0, 0, 0])
+    };
 }
 
 // === Landlock ===

@@ -74,7 +74,9 @@ pub(crate) fn fork(namespaces: Namespaces, waits: ParentWaits, cgroup: Option<Fd
     }
     // SAFETY: without CLONE_VM the child runs on a copy of all memory, this stack included, so returning twice is
     // sound; the process has one thread, so no lock can be caught half-way. The kernel writes the pidfd.
-    let pid = result(unsafe { syscall(nr::CLONE3, [(&raw mut args) as usize, size_of::<CloneArgs>(), 0, 0, 0, 0]) })?;
+    let pid = result(unsafe {
+        syscall(nr::CLONE3, [(&raw mut args) as usize, size_of::<CloneArgs>(), 0, 0, 0, 0])
+    })?;
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { pid: pid as i32, pidfd: Fd(pidfd) } })
 }
 

@@ -1,0 +1,182 @@
+//! What the watch does about what happened: each step of the ladder, on real processes.
+
+use crate::bare::call::{self, Fd, Waited};
+use crate::board::{Word, flag, layer, proof};
+use crate::ladder::{Action, Event, State};
+use crate::tree::{self, Tree};
+use crate::watch::Watch;
+use crate::{leaf, proc};
+
+/// So many rounds of killing children one level at a time, before the whole depth is walked.
+const ROUNDS_BEFORE_WALK: u32 = 4;
+
+impl Watch {
+    pub(super) fn feed(&mut self, event: Event) {
+        let board = self.session.board;
+        let now = call::now();
+        let before = self.state;
+        let (state, action) = self.state.step(&self.ladder, event, now);
+        self.state = state;
+        if before == State::Running && state != State::Running {
+            board.set_once(Word::EndedSince, now);
+        }
+        self.save();
+        match action {
+            Action::Nothing => {}
+            // The owner closed its end, or is dead: the guardians never had it.
+            Action::Close => self.mark(Word::CloseAt),
+            Action::Terminate => self.terminate(),
+            Action::Kill => self.strike(),
+            Action::Verify => self.mark(Word::VerifyAt),
+        }
+    }
+
+    fn mark(&mut self, step: Word) {
+        self.session.board.set_once(step, call::now());
+        self.read_rules();
+    }
+
+    /// The keep rules are read when an ending begins; before that nobody needs them in memory.
+    fn read_rules(&mut self) {
+        if self.rules.count == 0
+            && self.session.board.get(Word::KeepRules) > 0
+            && let Ok(texts) = self.session.texts()
+        {
+            self.rules = texts.keep_rules;
+        }
+    }
+
+    fn terminate(&mut self) {
+        self.mark(Word::TerminateAt);
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) {
+            tree::signal_group(self.server, call::SIGTERM);
+            return tree::signal_group(self.server, call::SIGCONT);
+        }
+        if let Some(tree) = self.tree() {
+            tree::terminate(tree, rules, board);
+        }
+    }
+
+    /// The first blow of killing: at one stroke where a layer can do that.
+    fn strike(&mut self) {
+        self.mark(Word::KillAt);
+        self.set_kept_aside();
+        let session = self.session;
+        if let Some(leaf) = self.active_leaf() {
+            let _ = leaf::kill(leaf);
+        }
+        if session.board.has(Word::Layers, layer::PIDNS) && self.twin.is_some() {
+            self.leave_it_to_the_namespace();
+        } else if self.can_strike_domain() {
+            let _ = call::kill(-1, call::SIGKILL);
+        }
+        if !session.board.has(Word::Flags, flag::SUBREAPER) {
+            tree::signal_group(self.server, call::SIGKILL);
+        }
+    }
+
+    /// Writes down who is kept while they can still be told by their parents, and takes them out of the leaf.
+    fn set_kept_aside(&mut self) {
+        let (rules, session, leaf) = (self.rules, self.session, self.active_leaf());
+        if rules.count > 0
+            && let Some(tree) = self.tree()
+        {
+            tree::set_kept_aside(&session, tree, rules, leaf);
+        }
+    }
+
+    pub(super) fn kill_round(&mut self) {
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) {
+            return;
+        }
+        tree::kill_children(rules, board);
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS_BEFORE_WALK)
+            && let Some(tree) = self.tree()
+        {
+            tree::kill_all(tree, rules, board);
+        }
+    }
+
+    /// We are the first process of the namespace: the kernel kills all the others when we exit, and lets nobody reap us
+    /// before they are gone.
+    fn leave_it_to_the_namespace(&mut self) {
+        let mut others = 0;
+        proc::numbers_in(c"/proc", |_| others += 1);
+        self.session.board.add(Word::ByKill, others - 1);
+        self.state = State::Ended;
+        self.mark(Word::VerifyAt);
+    }
+
+    /// The leaf, if the tree was really born into it.
+    pub(super) fn active_leaf(&self) -> Option<Fd> {
+        self.session.leaf.filter(|_| self.session.board.has(Word::Layers, layer::CGROUP))
+    }
+
+    /// The gate of `kill(-1)`: only inside a proven domain (the inner guardian's, never the outer's), never as root,
+    /// and not where a PID namespace does it better.
+    fn can_strike_domain(&self) -> bool {
+        let layers = self.session.board.get(Word::Layers);
+        let is_inner = call::getpid() as u64 == self.session.board.get(Word::InnerPid);
+        layers & layer::LANDLOCK != 0 && layers & layer::PIDNS == 0 && is_inner && call::getuid() != 0
+    }
+
+    fn tree(&mut self) -> Option<&mut Tree> {
+        if self.tree.is_none() {
+            self.tree = Tree::new();
+        }
+        self.tree.as_mut()
+    }
+
+    /// Proofs, survivors, and the moment at which it was over.
+    pub(super) fn conclude(&mut self) {
+        let (rules, board) = (self.rules, self.session.board);
+        if !board.has(Word::Flags, flag::SUBREAPER) && self.server != 0 {
+            self.reap_server_at_last();
+        }
+        self.set_kept_aside();
+        if let Some(leaf) = self.active_leaf()
+            && leaf::is_empty(leaf)
+        {
+            board.add_bits(Word::Proof, proof::UNPOPULATED);
+        }
+        if board.get(Word::Proof) == 0
+            && board.has(Word::Flags, flag::SUBREAPER)
+            && !board.has(Word::Layers, layer::PIDNS)
+            && let Some(tree) = self.tree()
+        {
+            tree::note_survivors(tree, rules, board);
+        }
+        if let Some(signals) = self.signals.take() {
+            call::close(signals);
+        }
+        board.set_once(Word::TreeDoneAt, call::now());
+    }
+
+    fn reap_server_at_last(&mut self) {
+        while let Waited::Reaped(pid, status) = call::wait_any() {
+            if pid == self.server {
+                self.server = 0;
+                self.tell_server_exited(status);
+            }
+        }
+    }
+
+    /// Leaves the state where the other guardian finds it.
+    pub(super) fn save(&mut self) {
+        let board = self.session.board;
+        let code = match self.state {
+            State::Running => 0,
+            State::Closing { .. } => 1,
+            State::Terminating { .. } => 2,
+            State::Killing { .. } => 3,
+            State::Ended => 4,
+        };
+        board.set(Word::LadderUntil, self.state.deadline().unwrap_or(0));
+        board.set(Word::LadderState, code);
+        board.set(Word::LadderGrace, self.ladder.grace.as_nanos() as u64);
+        board.set(Word::LadderKillAfter, self.ladder.kill_after.as_nanos() as u64);
+    }
+}

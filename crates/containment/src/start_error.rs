@@ -1,0 +1,145 @@
+//! Why a server was not started, as a value that names the thing and the fix.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::board::{Board, Word, flag, stage};
+use crate::command::Command;
+use crate::strength::Layer;
+use crate::sys;
+use crate::texts;
+
+/// Why a server was not started. Nothing is left of the attempt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no such program.
+    #[error("failed to start `{program}`: no such program{}", if program.contains('/') { "" } else { " in PATH" })]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// It is there, but cannot be executed.
+    #[error("failed to execute `{program}`")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("failed to enter the working directory `{}`", path.display())]
+    WorkingDirectory {
+        /// As it was given.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A string with a NUL in it, or a variable without a proper name.
+    #[error("failed to pass on {what}: {why}")]
+    InvalidInput {
+        /// Which one.
+        what: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Too many open files, in this process or on this machine.
+    #[error("failed to start `{program}`: out of file descriptors (raise `ulimit -n`, or close some)")]
+    OutOfFiles {
+        /// As it was given.
+        program: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// Too many processes, of this user or on this machine.
+    #[error(
+        "failed to start `{program}`: out of processes (raise `ulimit -u` or the pids limit, or end some)"
+    )]
+    OutOfProcesses {
+        /// As it was given.
+        program: String,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// A layer that was required cannot be had.
+    #[error("failed to contain `{program}` by {layer}: {why}")]
+    LayerUnavailable {
+        /// As it was given.
+        program: String,
+        /// Which layer.
+        layer: Layer,
+        /// Why not.
+        why: String,
+    },
+    /// A kept program and a layer that cannot spare anybody.
+    #[error("failed to contain `{program}`: {layer} cannot spare anybody, so nothing can be kept")]
+    KeepImpossible {
+        /// As it was given.
+        program: String,
+        /// Which layer.
+        layer: Layer,
+    },
+    /// The session had to be written down in a given folder, and could not be.
+    #[error("failed to write the session's record in `{}`", folder.display())]
+    Record {
+        /// Where.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The guardians could not be set up.
+    #[error("failed to set up the guardians of `{program}`")]
+    Guardian {
+        /// As it was given.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl StartError {
+    /// The exit code that a wrapper should end with: 127 not found, 126 not executable, 125 for everything else.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+}
+
+pub(crate) fn resource_error(command: &Command, source: io::Error) -> StartError {
+    let program = command.name();
+    match source.raw_os_error().map(sys::Shortage::of) {
+        Some(sys::Shortage::Files) => StartError::OutOfFiles { program, source },
+        Some(sys::Shortage::Processes) => StartError::OutOfProcesses { program, source },
+        _ => StartError::Guardian { program, source },
+    }
+}
+
+/// What the guardians wrote on the board before they gave up.
+pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
+    let program = command.name();
+    let errno = i32::try_from(board.get(Word::StageError)).unwrap_or(0);
+    let source = io::Error::from_raw_os_error(errno);
+    let layer =
+        |layer| StartError::LayerUnavailable { program: program.clone(), layer, why: source.to_string() };
+    match board.get(Word::Stage) {
+        stage::FORK_INNER
+            if board.has(Word::Flags, flag::STRICT)
+                && sys::Shortage::of(errno) != sys::Shortage::Processes =>
+        {
+            layer(Layer::Pidns)
+        }
+        stage::NAMESPACE => layer(Layer::Pidns),
+        stage::SEAL => layer(Layer::Landlock),
+        stage::CWD => StartError::WorkingDirectory { path: command.cwd.clone().unwrap_or_default(), source },
+        stage::EXEC if source.kind() == io::ErrorKind::NotFound && !texts::program_exists(command) => {
+            StartError::NotFound { program }
+        }
+        // A script that is there, but whose interpreter is not, is "not found" to the kernel.
+        stage::EXEC => StartError::NotExecutable { program, source },
+        _ => resource_error(command, source),
+    }
+}
