@@ -21,8 +21,8 @@
 //! - `End` may come at any rung, any number of times: it can only take the ladder further, never back, and a rung that
 //!   is already under way keeps the deadline that it has. So a repeated EOF or TERM changes nothing.
 //! - A server that exits by itself takes its session with it: what it leaves behind is asked to end at once.
-//! - Nothing comes after `Ended`. If KILL has not emptied the tree within `verify`, the rest are survivors, and are
-//!   reported as such.
+//! - Nothing comes after `Ended`. If KILL has not emptied the tree within `verify`, or the kernel refuses to let all that
+//!   are left be killed, these are survivors, and are reported as such.
 
 use core::time::Duration;
 
@@ -62,10 +62,11 @@ pub struct Ladder {
 }
 
 impl Default for Ladder {
-    /// What the official SDKs give a server: 2 s after EOF, 2 s after SIGTERM.
+    /// What the official SDKs give a server: 2 s after EOF, 2 s after SIGTERM. A killed tree is gone in milliseconds; the
+    /// 10 s are for machines on which the guardian itself hardly gets to run.
     fn default() -> Self {
-        let two = Duration::from_secs(2);
-        Self { from: Rung::Close, grace: two, kill_after: two, verify: two }
+        let (two, ten) = (Duration::from_secs(2), Duration::from_secs(10));
+        Self { from: Rung::Close, grace: two, kill_after: two, verify: ten }
     }
 }
 
@@ -132,6 +133,8 @@ pub(crate) enum Event {
     ServerExited,
     /// Nothing of the tree is left.
     Empty,
+    /// Nothing is left but what may not be killed.
+    Hopeless,
     /// Time has passed.
     Tick,
 }
@@ -168,7 +171,7 @@ impl State {
             (Self::Running, Event::End(Rung::Terminate) | Event::ServerExited) => terminate(ladder, now),
             (_, Event::End(Rung::Kill)) if !matches!(self, Self::Killing { .. }) => kill(ladder, now),
             // Time alone ends nothing that nobody asked to end.
-            (Self::Running, Event::Tick | Event::End(Rung::Kill)) => (self, Action::Nothing),
+            (Self::Running, Event::Tick | Event::Hopeless | Event::End(Rung::Kill)) => (self, Action::Nothing),
 
             (Self::Closing { .. }, Event::End(Rung::Terminate) | Event::ServerExited) => {
                 terminate(ladder, now)
@@ -181,7 +184,8 @@ impl State {
             // The server's own exit is what was asked for; the rest of the tree keeps its deadline.
             (Self::Terminating { .. }, _) => (self, Action::Nothing),
 
-            // What SIGKILL did not end in that time is a survivor.
+            // What SIGKILL did not end in that time, or could not even reach, is a survivor.
+            (Self::Killing { .. }, Event::Hopeless) => (Self::Ended, Action::Verify),
             (Self::Killing { .. }, _) if due => (Self::Ended, Action::Verify),
             // There is no rung beyond this one.
             (Self::Killing { .. }, _) => (self, Action::Nothing),

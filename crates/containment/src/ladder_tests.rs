@@ -13,6 +13,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         2 => any_rung().prop_map(Event::End),
         1 => Just(Event::ServerExited),
         1 => Just(Event::Empty),
+        1 => Just(Event::Hopeless),
         4 => Just(Event::Tick),
     ]
 }

@@ -3,12 +3,15 @@
 use crate::bare::call::{self, Fd, Waited};
 use crate::board::{Word, flag, layer, proof};
 use crate::ladder::{Action, Event, State};
-use crate::tree::{self, Tree};
+use crate::tree::{self, Round, Tree};
 use crate::watch::Watch;
 use crate::{leaf, proc};
 
 /// So many rounds of killing children one level at a time, before the whole depth is walked.
 const ROUNDS_BEFORE_WALK: u32 = 4;
+/// So many rounds in a row in which nobody who is left may be killed, before they are called survivors: they may be about
+/// to end by themselves.
+const ROUNDS_BEFORE_HOPELESS: u32 = 200;
 
 impl Watch {
     pub(super) fn feed(&mut self, event: Event) {
@@ -91,7 +94,13 @@ impl Watch {
         if !board.has(Word::Flags, flag::SUBREAPER) {
             return;
         }
-        tree::kill_children(rules, board);
+        self.refused_rounds = match tree::kill_children(rules, board) {
+            Round::Worked => 0,
+            Round::AllRefused => self.refused_rounds + 1,
+        };
+        if self.refused_rounds == ROUNDS_BEFORE_HOPELESS {
+            return self.feed(Event::Hopeless);
+        }
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_BEFORE_WALK)
             && let Some(tree) = self.tree()

@@ -36,7 +36,7 @@ pub(crate) fn leave_nothing(session: &Session) {
             }
             return;
         }
-        tree::kill_children(rules, board);
+        let _ = tree::kill_children(rules, board);
         call::poll(&mut [], Some(LOOK_AGAIN));
     }
 }

@@ -129,13 +129,27 @@ pub(crate) fn terminate(tree: &mut Tree, rules: List, board: Board<'_>) {
     }
 }
 
+/// How a round of killing went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// Somebody was signalled, or nobody is there.
+    Worked,
+    /// Somebody is there, and the kernel lets us signal none of them.
+    AllRefused,
+}
+
 /// Kills our own children, but for what is kept; theirs fall to us then, and the next round is for them.
-pub(crate) fn kill_children(rules: List, board: Board<'_>) {
+pub(crate) fn kill_children(rules: List, board: Board<'_>) -> Round {
+    let (mut signalled, mut refused) = (false, false);
     children(call::getpid(), |pid| {
         if !is_spared(pid, rules, board) {
-            let _ = call::kill(pid, call::SIGKILL);
+            match call::kill(pid, call::SIGKILL) {
+                Err(Errno::PERM) => refused = true,
+                _ => signalled = true,
+            }
         }
     });
+    if refused && !signalled { Round::AllRefused } else { Round::Worked }
 }
 
 /// Kills everything below us that is not kept, however deep.

@@ -31,6 +31,7 @@ pub(crate) struct Watch {
     pub(super) tree: Option<Tree>,
     pub(super) rules: List,
     pub(super) rounds: u32,
+    pub(super) refused_rounds: u32,
 }
 
 impl Watch {
@@ -78,6 +79,7 @@ impl Watch {
             tree: None,
             rules: List { block: &[], count: 0 },
             rounds: 0,
+            refused_rounds: 0,
         };
         watch.save();
         watch
