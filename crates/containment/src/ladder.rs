@@ -171,7 +171,9 @@ impl State {
             (Self::Running, Event::End(Rung::Terminate) | Event::ServerExited) => terminate(ladder, now),
             (_, Event::End(Rung::Kill)) if !matches!(self, Self::Killing { .. }) => kill(ladder, now),
             // Time alone ends nothing that nobody asked to end.
-            (Self::Running, Event::Tick | Event::Hopeless | Event::End(Rung::Kill)) => (self, Action::Nothing),
+            (Self::Running, Event::Tick | Event::Hopeless | Event::End(Rung::Kill)) => {
+                (self, Action::Nothing)
+            }
 
             (Self::Closing { .. }, Event::End(Rung::Terminate) | Event::ServerExited) => {
                 terminate(ladder, now)

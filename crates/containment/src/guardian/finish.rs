@@ -17,17 +17,15 @@ pub(crate) fn leave_nothing(session: &Session) {
     if !board.has(Word::Flags, flag::SUBREAPER) {
         return;
     }
+    if reap_all() == Waited::NoChildren {
+        return;
+    }
     let rules = session.texts().map_or(List { block: &[], count: 0 }, |texts| texts.keep_rules);
     // Those who were waited for in vain already are not waited for again.
     let patience = if board.survivor_count() == 0 { board.get(Word::Verify) } else { 0 };
     let until = call::now().saturating_add(patience);
     loop {
-        match call::wait_any() {
-            Waited::Reaped(..) => continue,
-            Waited::NoChildren => return,
-            Waited::NoneYet => {}
-        }
-        if tree::only_kept_left(rules, board) {
+        if reap_all() == Waited::NoChildren || tree::only_kept_left(rules, board) {
             return;
         }
         if call::now() >= until {
@@ -38,6 +36,16 @@ pub(crate) fn leave_nothing(session: &Session) {
         }
         let _ = tree::kill_children(rules, board);
         call::poll(&mut [], Some(LOOK_AGAIN));
+    }
+}
+
+/// Collects all that has ended; what is said of the rest.
+fn reap_all() -> Waited {
+    loop {
+        match call::wait_any() {
+            Waited::Reaped(..) => {}
+            rest => return rest,
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl Tree {
     /// Walks down from our own children. What runs a kept program is kept, and all below it.
     pub(crate) fn walk(&mut self, rules: List, board: Board<'_>) {
         self.len = 0;
-        children(call::getpid(), |pid| self.visit(pid, false, true, rules, board));
+        own_children(|pid| self.visit(pid, false, true, rules, board));
         let mut i = 0;
         while i < self.len {
             let parent = self.get(i);
@@ -86,6 +86,13 @@ impl Tree {
         for node in self.nodes().filter(|n| n.kept) {
             board.add_kept(node.pid, node.ticks);
         }
+    }
+}
+
+/// Calls `each` with our own children. We have one thread, so there is one list.
+fn own_children(mut each: impl FnMut(i32)) {
+    if !proc::numbers_of(c"/proc/thread-self/children", &mut each) {
+        children(call::getpid(), each);
     }
 }
 
@@ -141,7 +148,7 @@ pub(crate) enum Round {
 /// Kills our own children, but for what is kept; theirs fall to us then, and the next round is for them.
 pub(crate) fn kill_children(rules: List, board: Board<'_>) -> Round {
     let (mut signalled, mut refused) = (false, false);
-    children(call::getpid(), |pid| {
+    own_children(|pid| {
         if !is_spared(pid, rules, board) {
             match call::kill(pid, call::SIGKILL) {
                 Err(Errno::PERM) => refused = true,
@@ -177,7 +184,7 @@ fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
 /// descendant that is not below a kept one.
 pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
     let mut others = false;
-    children(call::getpid(), |pid| others |= !is_spared(pid, rules, board));
+    own_children(|pid| others |= !is_spared(pid, rules, board));
     !others
 }
 

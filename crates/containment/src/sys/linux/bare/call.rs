@@ -167,6 +167,7 @@ pub(crate) fn pidfd_send(fd: Fd, signal: i32) -> Result<(), Errno> {
 }
 
 /// What `wait` found.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// This child has ended, with this raw status, and is gone.
     Reaped(i32, i32),
