@@ -68,10 +68,7 @@ fn sweep_first(command: &mut Command) {
 async fn run(mut server: aio::Contained, ladder: Ladder) -> Result<EndReport, Box<dyn std::error::Error>> {
     let mut told = Signals::listen()?;
     let mut from = tokio::select! {
-        exit = server.wait() => {
-            exit?;
-            return Ok(server.wait_ended().await?);
-        }
+        report = server.wait_ended() => return Ok(report?),
         () = told.any() => Rung::Terminate,
         () = end_of_stdin() => Rung::Close,
     };

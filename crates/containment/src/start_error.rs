@@ -139,6 +139,10 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
             StartError::NotFound { program }
         }
         // A script that is there, but whose interpreter is not, is "not found" to the kernel.
+        stage::EXEC if source.kind() == io::ErrorKind::NotFound => {
+            let source = io::Error::new(io::ErrorKind::NotFound, "its interpreter (after `#!`) does not exist");
+            StartError::NotExecutable { program, source }
+        }
         stage::EXEC => StartError::NotExecutable { program, source },
         _ => resource_error(command, source),
     }
