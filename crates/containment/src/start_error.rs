@@ -133,6 +133,10 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
             layer(Layer::Pidns)
         }
         stage::NAMESPACE => layer(Layer::Pidns),
+        stage::SEAL if source.kind() == io::ErrorKind::ArgumentListTooLong => {
+            let why = "16 domains lie inside one another already, and the kernel allows no more".into();
+            StartError::LayerUnavailable { program, layer: Layer::Landlock, why }
+        }
         stage::SEAL => layer(Layer::Landlock),
         stage::CWD => StartError::WorkingDirectory { path: command.cwd.clone().unwrap_or_default(), source },
         stage::EXEC if source.kind() == io::ErrorKind::NotFound && !texts::program_exists(command) => {
@@ -140,7 +144,8 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
         }
         // A script that is there, but whose interpreter is not, is "not found" to the kernel.
         stage::EXEC if source.kind() == io::ErrorKind::NotFound => {
-            let source = io::Error::new(io::ErrorKind::NotFound, "its interpreter (after `#!`) does not exist");
+            let source =
+                io::Error::new(io::ErrorKind::NotFound, "its interpreter (after `#!`) does not exist");
             StartError::NotExecutable { program, source }
         }
         stage::EXEC => StartError::NotExecutable { program, source },

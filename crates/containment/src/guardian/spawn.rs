@@ -75,7 +75,9 @@ fn prepare(session: &Session, guardian: i32) -> Result<Program, Errno> {
     }
     if board.has(Word::Flags, flag::SEALED) {
         // A domain of the server's own inside the guardian's: the guardian reaches in, the server does not reach out.
+        board.set(Word::Stage, stage::SEAL);
         call::seal_signals()?;
+        board.set(Word::Stage, stage::PREPARE);
     }
     let texts = session.texts()?;
     let arguments = Strings::take(&mut { texts.arguments.block }, texts.arguments.count)?;
