@@ -164,7 +164,7 @@ pub struct FoundRecord {
 
 impl FoundRecord {
     fn open(path: PathBuf) -> io::Result<Option<Self>> {
-        let mut file = match File::open(&path) {
+        let mut file = match sys::open_plain(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

@@ -82,6 +82,13 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<Folder> {
     Ok(Folder { path: path.to_path_buf(), fd })
 }
 
+/// Opens a plain file to read. A link is not followed, and what is no plain file (a pipe would block us) is refused.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
 /// Takes the lock if nobody has it; whether it is ours now. It goes with the last copy of the file, in any process.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {

@@ -21,8 +21,8 @@ mod wire;
 
 pub(crate) use cgroup::{Leaf, adopt_leaf, leaf_path, make_leaf};
 pub(crate) use files::{
-    Folder, Shortage, lock_exclusively, open_null, own_user, pipe, private_folder, random_u64, stdio,
-    user_folder,
+    Folder, Shortage, lock_exclusively, open_null, open_plain, own_user, pipe, private_folder, random_u64,
+    stdio, user_folder,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};
