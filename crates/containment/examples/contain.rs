@@ -10,7 +10,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use moored_containment::{Command, EndReport, Ladder, Layer, Recording, Rung, RuntimeDir, Use, aio, sweep};
+use moored_containment::{
+    Command, EndError, EndReport, Ladder, Layer, Recording, Rung, RuntimeDir, Use, aio, sweep,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -29,8 +31,10 @@ fn main() -> ExitCode {
     let ended = runtime.map_err(|error| (125, error.to_string())).and_then(|runtime| {
         runtime.block_on(async {
             sweep_first(&mut command);
+            // Before anything is started: from here on a signal is an ending, not our death.
+            let told = Signals::listen().map_err(|error| (125, error.to_string()))?;
             let server = command.spawn_async().map_err(|error| (error.exit_code(), with_cause(&error)))?;
-            run(server, ladder).await.map_err(|error| (125, with_cause(&*error)))
+            run(server, ladder, told).await.map_err(|error| (125, with_cause(&error)))
         })
     });
     match ended {
@@ -65,16 +69,15 @@ fn sweep_first(command: &mut Command) {
     command.recording(Recording::In(folder));
 }
 
-async fn run(mut server: aio::Contained, ladder: Ladder) -> Result<EndReport, Box<dyn std::error::Error>> {
-    let mut told = Signals::listen()?;
+async fn run(mut server: aio::Contained, ladder: Ladder, mut told: Signals) -> Result<EndReport, EndError> {
     let mut from = tokio::select! {
-        report = server.wait_ended() => return Ok(report?),
+        report = server.wait_ended() => return report,
         () = told.any() => Rung::Terminate,
         () = end_of_stdin() => Rung::Close,
     };
     loop {
         tokio::select! {
-            report = server.end(Ladder { from, ..ladder }) => return Ok(report?),
+            report = server.end(Ladder { from, ..ladder }) => return report,
             // Somebody is in a hurry: one rung further.
             () = told.any() => from = if from == Rung::Close { Rung::Terminate } else { Rung::Kill },
         }

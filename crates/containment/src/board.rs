@@ -107,6 +107,8 @@ pub(crate) mod flag {
     pub(crate) const SEALED: u64 = 2;
     pub(crate) const STRICT: u64 = 4;
     pub(crate) const HAS_CWD: u64 = 8;
+    /// Without the leaf nothing may be started.
+    pub(crate) const LEAF_REQUIRED: u64 = 16;
 }
 
 /// What holds.
@@ -136,11 +138,12 @@ pub(crate) mod stage {
     pub(crate) const FORK_INNER: u64 = 1;
     pub(crate) const NAMESPACE: u64 = 2;
     pub(crate) const SEAL: u64 = 3;
-    pub(crate) const FORK_SERVER: u64 = 4;
-    pub(crate) const PREPARE: u64 = 5;
-    pub(crate) const CWD: u64 = 6;
-    pub(crate) const EXEC: u64 = 7;
-    pub(crate) const RUNNING: u64 = 8;
+    pub(crate) const ENTER_LEAF: u64 = 4;
+    pub(crate) const FORK_SERVER: u64 = 5;
+    pub(crate) const PREPARE: u64 = 6;
+    pub(crate) const CWD: u64 = 7;
+    pub(crate) const EXEC: u64 = 8;
+    pub(crate) const RUNNING: u64 = 9;
 }
 
 /// Why a session ends; the first reason stays.

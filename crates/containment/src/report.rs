@@ -267,7 +267,8 @@ mod millis {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(duration.as_secs_f64() * 1000.0)
+        // A division rounds once; by way of seconds it would be twice, and show.
+        serializer.serialize_f64(duration.as_nanos() as f64 / 1e6)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

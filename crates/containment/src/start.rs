@@ -155,9 +155,6 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         ended: false,
     };
     let mut made = Made { record: None, leaf: None, keep: false };
-    let leaf = |id| {
-        if layers.contains(&Layer::Cgroup) { sys::leaf_path(&leaf_name(id)) } else { Err(String::new()) }
-    };
     let mut tries = 0;
     let place = loop {
         let random = sys::random_u64().map_err(failed)?;
@@ -166,8 +163,8 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         let cookies = if tries < 64 { sys::inherited_cookie() } else { Some(0) };
         tries += 1;
         record.id = SessionId::choose(cookies, random);
-        let place = leaf(record.id);
-        record.leaf = place.as_ref().ok().cloned();
+        let place = layers.contains(&Layer::Cgroup).then(|| sys::leaf_path(&leaf_name(record.id)));
+        record.leaf = place.as_ref().and_then(|place| place.as_ref().ok().cloned());
         made.record = match record_in(command, &record)? {
             Written::NameTaken => continue,
             Written::Nowhere => None,
@@ -175,11 +172,9 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         };
         break place;
     };
-    if layers.contains(&Layer::Cgroup) {
+    if let Some(place) = place {
         made.leaf = make_leaf(command, place)?;
-        if made.leaf.is_none() {
-            record.leaf = None;
-        }
+        record.leaf = made.leaf.as_ref().map(|leaf| leaf.path.clone());
     }
     Ok((record, made))
 }
@@ -192,24 +187,43 @@ enum Written {
 
 fn record_in(command: &Command, record: &Record) -> Result<Written, StartError> {
     let (folder, must) = match &command.recording {
-        Recording::InUserFolder => (RuntimeDir::of_user().ok(), false),
-        Recording::In(folder) => (Some(folder.clone()), true),
-        Recording::Off => (None, false),
+        Recording::InUserFolder => (RuntimeDir::of_user(), false),
+        Recording::In(folder) => (Ok(folder.clone()), true),
+        Recording::Off => return Ok(Written::Nowhere),
     };
-    let Some(folder) = folder else { return Ok(Written::Nowhere) };
-    match OwnRecord::create(&folder, record) {
+    let created = folder.and_then(|folder| OwnRecord::create(&folder, record));
+    match created {
         Ok(Some(own)) => Ok(Written::Down(own)),
         Ok(None) => Ok(Written::NameTaken),
-        Err(source) if must => Err(StartError::Record { folder: folder.path().to_path_buf(), source }),
+        // A shortage passes; to start weaker for it would not be worth it.
+        Err(source) if sys::Shortage::of(&source) != sys::Shortage::Other => {
+            Err(resource_error(command, source))
+        }
+        Err(source) if must => Err(StartError::Record { folder: record_folder(command), source }),
         // Weaker, and the strength says so.
         Err(_) => Ok(Written::Nowhere),
     }
 }
 
-fn make_leaf(command: &Command, place: Result<PathBuf, String>) -> Result<Option<sys::Leaf>, StartError> {
+fn record_folder(command: &Command) -> PathBuf {
+    match &command.recording {
+        Recording::In(folder) => folder.path().to_path_buf(),
+        Recording::InUserFolder | Recording::Off => PathBuf::new(),
+    }
+}
+
+fn make_leaf(
+    command: &Command,
+    place: Result<PathBuf, sys::NoLeaf>,
+) -> Result<Option<sys::Leaf>, StartError> {
     match place.and_then(|path| sys::make_leaf(&path)) {
         Ok(leaf) => Ok(Some(leaf)),
-        Err(why) if command.wants(Layer::Cgroup) == Use::Required => {
+        Err(sys::NoLeaf { source: Some(source), .. })
+            if sys::Shortage::of(&source) != sys::Shortage::Other =>
+        {
+            Err(resource_error(command, source))
+        }
+        Err(sys::NoLeaf { why, .. }) if command.wants(Layer::Cgroup) == Use::Required => {
             Err(StartError::LayerUnavailable { program: command.name(), layer: Layer::Cgroup, why })
         }
         Err(_) => Ok(None),
@@ -222,7 +236,8 @@ fn fill(board: Board<'_>, command: &Command, layers: &[Layer], record: &Record, 
     let flags = bit(Layer::Guardian, flag::SUBREAPER)
         | bit(Layer::Landlock, flag::SEALED)
         | bit(Layer::Pidns, flag::STRICT)
-        | if command.cwd.is_some() { flag::HAS_CWD } else { 0 };
+        | if command.cwd.is_some() { flag::HAS_CWD } else { 0 }
+        | if command.wants(Layer::Cgroup) == Use::Required { flag::LEAF_REQUIRED } else { 0 };
     board.set(Word::Flags, flags);
     board.set(Word::Cookie, record.id.cookie().unwrap_or(0));
     board.set(Word::Grace, nanos(command.ladder.grace));

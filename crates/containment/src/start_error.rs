@@ -111,10 +111,10 @@ impl StartError {
 
 pub(crate) fn resource_error(command: &Command, source: io::Error) -> StartError {
     let program = command.name();
-    match source.raw_os_error().map(sys::Shortage::of) {
-        Some(sys::Shortage::Files) => StartError::OutOfFiles { program, source },
-        Some(sys::Shortage::Processes) => StartError::OutOfProcesses { program, source },
-        _ => StartError::Guardian { program, source },
+    match sys::Shortage::of(&source) {
+        sys::Shortage::Files => StartError::OutOfFiles { program, source },
+        sys::Shortage::Processes => StartError::OutOfProcesses { program, source },
+        sys::Shortage::Other => StartError::Guardian { program, source },
     }
 }
 
@@ -123,25 +123,22 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
     let program = command.name();
     let errno = i32::try_from(board.get(Word::StageError)).unwrap_or(0);
     let source = io::Error::from_raw_os_error(errno);
+    let short_of_processes = sys::Shortage::of(&source) == sys::Shortage::Processes;
     let layer =
         |layer| StartError::LayerUnavailable { program: program.clone(), layer, why: source.to_string() };
     match board.get(Word::Stage) {
-        stage::FORK_INNER
-            if board.has(Word::Flags, flag::STRICT)
-                && sys::Shortage::of(errno) != sys::Shortage::Processes =>
-        {
+        stage::FORK_INNER if board.has(Word::Flags, flag::STRICT) && !short_of_processes => {
             layer(Layer::Pidns)
         }
         stage::NAMESPACE => layer(Layer::Pidns),
+        stage::ENTER_LEAF if !short_of_processes => layer(Layer::Cgroup),
         stage::SEAL if source.kind() == io::ErrorKind::ArgumentListTooLong => {
             let why = "16 domains lie inside one another already, and the kernel allows no more".into();
             StartError::LayerUnavailable { program, layer: Layer::Landlock, why }
         }
         stage::SEAL => layer(Layer::Landlock),
         stage::CWD => StartError::WorkingDirectory { path: command.cwd.clone().unwrap_or_default(), source },
-        stage::EXEC if source.kind() == io::ErrorKind::NotFound && !texts::program_exists(command) => {
-            StartError::NotFound { program }
-        }
+        stage::EXEC if is_absence(command, &source) => StartError::NotFound { program },
         // A script that is there, but whose interpreter is not, is "not found" to the kernel.
         stage::EXEC if source.kind() == io::ErrorKind::NotFound => {
             let source =
@@ -151,4 +148,16 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
         stage::EXEC => StartError::NotExecutable { program, source },
         _ => resource_error(command, source),
     }
+}
+
+/// Whether the program is nowhere, rather than somewhere and refused. A folder in PATH that we may not search is a refusal
+/// to the kernel, and hides nothing that we could have run.
+fn is_absence(command: &Command, error: &io::Error) -> bool {
+    let by_name = !command.program.as_encoded_bytes().contains(&b'/');
+    let absent = match error.kind() {
+        io::ErrorKind::NotFound => true,
+        io::ErrorKind::PermissionDenied => by_name,
+        _ => false,
+    };
+    absent && !texts::program_exists(command)
 }

@@ -115,6 +115,11 @@ impl Watch {
         let mut others = 0;
         proc::numbers_in(c"/proc", |_| others += 1);
         self.session.board.add(Word::ByKill, others - 1);
+        if self.server != 0 {
+            // Nobody will reap it, but it is known what it dies of.
+            self.server = 0;
+            self.tell_server_exited(call::SIGKILL);
+        }
         self.state = State::Ended;
         self.mark(Word::VerifyAt);
     }

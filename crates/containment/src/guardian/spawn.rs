@@ -13,13 +13,7 @@ use crate::session::Session;
 pub(crate) fn spawn(session: &Session) -> Result<i32, Errno> {
     let board = session.board;
     let me = call::getpid();
-    board.set(Word::Stage, stage::FORK_SERVER);
-    let mut forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, session.leaf);
-    let in_leaf = session.leaf.is_some() && forked.is_ok();
-    if session.leaf.is_some() && forked.is_err() {
-        // The leaf is there but refuses: weaker, and the board says so.
-        forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, None);
-    }
+    let (forked, in_leaf) = fork_server(session);
     match forked? {
         Forked::Child => {
             let error = become_server(session, me);
@@ -45,6 +39,21 @@ pub(crate) fn spawn(session: &Session) -> Result<i32, Errno> {
             Ok(pid)
         }
     }
+}
+
+/// Forks into the leaf if there is one, and beside it if that fails: weaker, and the board says so. Where the leaf is
+/// required the failure stands.
+fn fork_server(session: &Session) -> (Result<Forked, Errno>, bool) {
+    let board = session.board;
+    if session.leaf.is_some() {
+        board.set(Word::Stage, stage::ENTER_LEAF);
+        let forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, session.leaf);
+        if forked.is_ok() || board.has(Word::Flags, flag::LEAF_REQUIRED) {
+            return (forked, true);
+        }
+    }
+    board.set(Word::Stage, stage::FORK_SERVER);
+    (fork::fork(Namespaces::NONE, ParentWaits::UntilExec, None), false)
 }
 
 /// In the child; comes back only if the server could not be started.

@@ -33,17 +33,33 @@ impl Leaf {
     }
 }
 
-/// Where the leaf `name` would be; the error says why there can be none.
-pub(crate) fn leaf_path(name: &str) -> Result<PathBuf, String> {
+/// Why a leaf cannot be had: a sentence, with the kernel's own word where there was one.
+#[derive(Debug)]
+pub(crate) struct NoLeaf {
+    pub(crate) why: String,
+    pub(crate) source: Option<io::Error>,
+}
+
+impl NoLeaf {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: why.into(), source: None }
+    }
+
+    fn failed(what: String, source: io::Error) -> Self {
+        Self { why: format!("{what}: {source}"), source: Some(source) }
+    }
+}
+
+/// Where the leaf `name` would be.
+pub(crate) fn leaf_path(name: &str) -> Result<PathBuf, NoLeaf> {
     Ok(own_group()?.join(name))
 }
 
-/// Makes that leaf; the error says why it cannot be had.
-pub(crate) fn make_leaf(path: &Path) -> Result<Leaf, String> {
-    let could_not =
-        |why: &dyn std::fmt::Display| format!("failed to make the group `{}`: {why}", path.display());
-    let parent = path.parent().ok_or_else(|| could_not(&"it has no parent"))?;
-    fs::create_dir(path).map_err(|error| could_not(&error))?;
+/// Makes that leaf.
+pub(crate) fn make_leaf(path: &Path) -> Result<Leaf, NoLeaf> {
+    let parent = path.parent().ok_or_else(|| NoLeaf::because("the root group has no parent"))?;
+    fs::create_dir(path)
+        .map_err(|error| NoLeaf::failed(format!("failed to make the group `{}`", path.display()), error))?;
     match open_leaf(parent, path) {
         Ok(leaf) => Ok(leaf),
         Err(error) => {
@@ -53,14 +69,14 @@ pub(crate) fn make_leaf(path: &Path) -> Result<Leaf, String> {
     }
 }
 
-fn open_leaf(parent: &Path, path: &Path) -> Result<Leaf, String> {
+fn open_leaf(parent: &Path, path: &Path) -> Result<Leaf, NoLeaf> {
     if !path.join("cgroup.kill").exists() {
-        return Err("this kernel's groups have no cgroup.kill (Linux 5.14)".into());
+        return Err(NoLeaf::because("this kernel's groups have no cgroup.kill (Linux 5.14)"));
     }
     let open = |path: &Path| {
         File::open(path)
             .map(OwnedFd::from)
-            .map_err(|error| format!("failed to open the group `{}`: {error}", path.display()))
+            .map_err(|error| NoLeaf::failed(format!("failed to open the group `{}`", path.display()), error))
     };
     Ok(Leaf { path: path.to_path_buf(), leaf: open(path)?, parent: open(parent)? })
 }
@@ -89,13 +105,13 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Every mount of the v2 hierarchy. Looked up once: nobody moves it while programs run.
-fn mounts() -> Result<&'static [PathBuf], String> {
+fn mounts() -> Result<&'static [PathBuf], NoLeaf> {
     static MOUNTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     if let Some(known) = MOUNTS.get() {
         return Ok(known);
     }
-    let mounts =
-        fs::read_to_string("/proc/self/mounts").map_err(|error| format!("failed to read mounts: {error}"))?;
+    let mounts = fs::read_to_string("/proc/self/mounts")
+        .map_err(|error| NoLeaf::failed("failed to read the mounts".into(), error))?;
     let found = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
@@ -105,13 +121,14 @@ fn mounts() -> Result<&'static [PathBuf], String> {
 }
 
 /// Our own group in the v2 hierarchy.
-fn own_group() -> Result<PathBuf, String> {
-    let mount = mounts()?.first().ok_or("no cgroup v2 hierarchy is mounted")?;
+fn own_group() -> Result<PathBuf, NoLeaf> {
+    let mount = mounts()?.first().ok_or_else(|| NoLeaf::because("no cgroup v2 hierarchy is mounted"))?;
     let groups = fs::read_to_string("/proc/self/cgroup")
-        .map_err(|error| format!("failed to read own group: {error}"))?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or("not in any cgroup v2 group")?;
+        .map_err(|error| NoLeaf::failed("failed to read our own group".into(), error))?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = own.ok_or_else(|| NoLeaf::because("we are in no cgroup v2 group"))?;
     if own.split('/').any(|part| part == "..") {
-        return Err(format!("own group `{own}` lies outside of the mounted hierarchy"));
+        return Err(NoLeaf::because(format!("our own group `{own}` lies outside of the mounted hierarchy")));
     }
     Ok(mount.join(own.trim_start_matches('/')))
 }

@@ -107,10 +107,10 @@ pub(crate) enum Shortage {
 }
 
 impl Shortage {
-    pub(crate) fn of(errno: i32) -> Self {
-        match errno {
-            libc::EMFILE | libc::ENFILE => Self::Files,
-            libc::EAGAIN => Self::Processes,
+    pub(crate) fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => Self::Files,
+            Some(libc::EAGAIN) => Self::Processes,
             _ => Self::Other,
         }
     }

@@ -19,7 +19,7 @@ mod reactor;
 mod shared;
 mod wire;
 
-pub(crate) use cgroup::{Leaf, adopt_leaf, leaf_path, make_leaf};
+pub(crate) use cgroup::{Leaf, NoLeaf, adopt_leaf, leaf_path, make_leaf};
 pub(crate) use files::{
     Folder, Shortage, lock_exclusively, open_null, open_plain, own_user, pipe, private_folder, random_u64,
     stdio, user_folder,
