@@ -6,7 +6,7 @@
 //!
 //! 1. starts CMD with a pipe for stdin and nothing to read its output;
 //! 2. writes `{"host":…,"outer":…,"inner":…,"server":…,"id":…,"strength":…}` to `--pids FILE` (atomically);
-//! 3. waits until the file `--go FILE` exists;
+//! 3. waits until the file `--go FILE` exists, or exits if the test that started it is gone;
 //! 4. ends as `--ending` says, and writes the report, if it gets one, to `--report FILE` (atomically).
 //!
 //! `--unread-output` gives CMD pipes for its output, which nobody reads. `--ending sweep` starts nothing: it sweeps the
@@ -16,9 +16,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use moored_containment::{Command, Contained, EndReport, Ladder, Layer, Recording, RuntimeDir, Stdio, Use};
+
+/// The test.
+static STARTED_BY: OnceLock<u32> = OnceLock::new();
 
 #[derive(Default)]
 struct Options {
@@ -41,6 +45,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    STARTED_BY.get_or_init(std::os::unix::process::parent_id);
     let options = match parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(problem) => {
@@ -124,7 +129,8 @@ fn end_without_report(ending: &str, server: Contained) -> Result<(), Problem> {
         "panic" => panic!("as asked for"),
         // To be killed from outside.
         "hold" => loop {
-            std::thread::park();
+            std::thread::sleep(Duration::from_millis(100));
+            exit_if_orphaned();
         },
         other => return Err(format!("unknown ending `{other}`").into()),
     }
@@ -186,6 +192,14 @@ fn introduce(
 fn wait_for_go(options: &Options) {
     while options.go.as_ref().is_some_and(|go| !go.exists()) {
         std::thread::sleep(Duration::from_millis(2));
+        exit_if_orphaned();
+    }
+}
+
+/// A test that was killed itself leaves nobody who would tell us to go.
+fn exit_if_orphaned() {
+    if STARTED_BY.get() != Some(&std::os::unix::process::parent_id()) {
+        std::process::exit(9);
     }
 }
 

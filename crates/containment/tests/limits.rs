@@ -32,7 +32,9 @@ fn needs_setpriv_a_child_that_became_root_is_reported_as_a_survivor() {
     }
     let plan = Plan::new((User::Plain, Hold::Loop), Ending::End);
     make_become_root(&plan);
-    let plan = plan.script("$1/become-root --reuid 0 --clear-groups sleep 600 & echo $! > $1/pids; touch $1/ready; exec cat");
+    let plan = plan.script(
+        "$1/become-root --reuid 0 --clear-groups sleep 600 & echo $! > $1/pids; touch $1/ready; exec cat",
+    );
     let host = plan.start();
     let child = host.pids()[0];
     wait_until("the child is root's", DEADLINE, || is_roots_sleep(child).then_some(()));
@@ -101,7 +103,8 @@ fn assert_ends(mut host: Host) {
 #[test]
 fn a_stopped_inner_guardian_is_set_going_again() {
     for ending in [Ending::End, Ending::HostKilled] {
-        let host = Plan::new((User::current(), Hold::Loop), ending).misbehave(["--daemon", "--ignore-eof"]).start();
+        let host =
+            Plan::new((User::current(), Hold::Loop), ending).misbehave(["--daemon", "--ignore-eof"]).start();
         // Stopped is what it never stays, so there is no state to wait for.
         stop(&host.who().inner);
         assert_ends(host);
@@ -111,7 +114,8 @@ fn a_stopped_inner_guardian_is_set_going_again() {
 #[test]
 fn a_stopped_outer_guardian_does_not_keep_the_tree_alive() {
     for ending in [Ending::End, Ending::HostKilled] {
-        let host = Plan::new((User::current(), Hold::Loop), ending).misbehave(["--daemon", "--ignore-eof"]).start();
+        let host =
+            Plan::new((User::current(), Hold::Loop), ending).misbehave(["--daemon", "--ignore-eof"]).start();
         stop(&host.who().outer);
         wait_until_stopped(host.who().outer);
         assert_ends(host);

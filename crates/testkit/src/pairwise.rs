@@ -26,7 +26,7 @@ pub fn pairs(levels: &[usize], allowed: impl Fn(&[Option<usize>]) -> bool) -> Ve
         .collect();
     let mut chosen = Vec::new();
     while let Some(seed) = uncovered.first() {
-        let combination = grow(levels, &allowed, seed.alone(levels.len()), &uncovered);
+        let combination = grow(levels, &allowed, seed.alone(levels.len()), &uncovered, &chosen);
         uncovered.retain(|pair| !pair.is_in(&combination));
         chosen.push(combination);
     }
@@ -69,12 +69,14 @@ fn all_pairs(levels: &[usize]) -> impl Iterator<Item = Pair> {
     })
 }
 
-/// Decides factor after factor for the level that covers most of what is uncovered and can still be completed.
+/// Decides factor after factor for the level that covers most of what is uncovered and can still be completed. Where
+/// levels are equal in this, the one chosen least so far comes first: a test per level gets an even share.
 fn grow(
     levels: &[usize],
     allowed: &impl Fn(&[Option<usize>]) -> bool,
     mut partial: Partial,
     uncovered: &[Pair],
+    chosen: &[Combination],
 ) -> Combination {
     for factor in 0..levels.len() {
         if partial[factor].is_some() {
@@ -86,9 +88,10 @@ fn grow(
             next
         };
         let gain = |next: &Partial| uncovered.iter().filter(|pair| pair.is_decided_in(next)).count();
+        let uses = |next: &Partial| chosen.iter().filter(|other| Some(other[factor]) == next[factor]).count();
         let mut candidates: Vec<Partial> = (0..levels[factor]).map(with).collect();
-        // Stable, so that equal gains keep the order of levels.
-        candidates.sort_by_key(|next| std::cmp::Reverse(gain(next)));
+        // Stable, so that what is equal in both keeps the order of levels.
+        candidates.sort_by_cached_key(|next| (std::cmp::Reverse(gain(next)), uses(next)));
         let feasible =
             candidates.into_iter().find(|next| completion(levels, allowed, next.clone()).is_some());
         partial = feasible.expect("the part so far has a completion");
@@ -165,6 +168,15 @@ mod tests {
         assert!(assert_covers(&[3; 7], |_| true) < 30);
         assert!(assert_covers(&[5, 4, 3, 2, 2, 2], |_| true) < 40);
         assert_eq!(assert_covers(&[4, 5], |_| true), 20);
+    }
+
+    #[test]
+    fn levels_get_even_shares() {
+        let chosen = pairs(&[3, 10, 10], |_| true);
+        for level in 0..3 {
+            let share = chosen.iter().filter(|combination| combination[0] == level).count();
+            assert!((30..=40).contains(&share), "{share} of {}", chosen.len());
+        }
     }
 
     #[test]

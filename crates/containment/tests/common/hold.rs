@@ -20,7 +20,7 @@ pub(crate) enum Hold {
 pub(crate) type Cell = (User, Hold);
 
 impl Hold {
-    const ALL: [Self; 4] = [Self::Loop, Self::Cgroup, Self::Sealed, Self::Strict];
+    pub(crate) const ALL: [Self; 4] = [Self::Loop, Self::Cgroup, Self::Sealed, Self::Strict];
 
     fn layers(self) -> [(Layer, Use); 3] {
         let on = |wanted, layer| (layer, if self == wanted { Use::Required } else { Use::Off });

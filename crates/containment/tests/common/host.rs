@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::ending::Ending;
 use super::group::Group;
 use super::hold::{Cell, Hold};
+use super::traces::wait_until_stopped;
 use super::{DEADLINE, send};
 
 /// What an owner is asked to do; see `examples/promise_host.rs`.
@@ -24,6 +25,7 @@ pub(crate) struct Plan {
     options: Vec<OsString>,
     server: Vec<OsString>,
     waits_for_ready: bool,
+    runtime: PathBuf,
 }
 
 impl Plan {
@@ -34,7 +36,8 @@ impl Plan {
         let options =
             options.into_iter().map(OsString::from).chain(cell.1.host_options().into_iter().map(Into::into));
         let options = options.collect();
-        Self { cell, ending, scratch, options, server: Vec::new(), waits_for_ready: true }
+        let runtime = scratch.join("run");
+        Self { cell, ending, scratch, options, server: Vec::new(), waits_for_ready: true, runtime }
     }
 
     /// A folder of the session's user.
@@ -45,6 +48,12 @@ impl Plan {
     /// More options for `promise_host`.
     pub(crate) fn options<T: Into<OsString>>(mut self, options: impl IntoIterator<Item = T>) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    /// Written down in that folder, beside others.
+    pub(crate) fn runtime(mut self, folder: PathBuf) -> Self {
+        self.runtime = folder;
         self
     }
 
@@ -85,18 +94,19 @@ impl Plan {
         }
         let scratch = self.scratch;
         let mut command = wrap.command(example("moored-containment", "promise_host"), &self.options);
-        for (option, file) in
-            [("--pids", "who"), ("--go", "go"), ("--report", "report"), ("--runtime", "run")]
-        {
+        for (option, file) in [("--pids", "who"), ("--go", "go"), ("--report", "report")] {
             command.arg(option).arg(scratch.join(file));
         }
+        command.arg("--runtime").arg(&self.runtime);
         // A group of its own, so that a test can signal all of it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.arg("--").args(&self.server).current_dir(scratch.path()).stdin(Stdio::null());
         let errors = File::create(scratch.join("host.err")).expect("a file");
         command.stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().expect("promise_host");
-        let mut host = Host { child, mark, group, scratch, cell: self.cell, ending: self.ending, who: None };
+        let (cell, ending, runtime) = (self.cell, self.ending, self.runtime);
+        let mut host =
+            Host { child, mark, group, scratch, cell, ending, runtime, who: None, id: String::new() };
         host.hear_who(self.waits_for_ready);
         host
     }
@@ -111,7 +121,9 @@ pub(crate) struct Host {
     pub(crate) scratch: Scratch,
     pub(crate) cell: Cell,
     pub(crate) ending: Ending,
+    runtime: PathBuf,
     who: Option<Who>,
+    id: String,
 }
 
 /// Who is who in a session.
@@ -133,6 +145,7 @@ impl Host {
         });
         let numbers: Value = serde_json::from_str(&text).expect("JSON");
         let number = |key: &str| u32::try_from(numbers[key].as_u64().expect("a number")).expect("a pid");
+        self.id = numbers["id"].as_str().expect("a name").to_owned();
         let identity = |key: &str| ProcessIdentity::of(number(key));
         // A session that ends by itself may have no guardians any more.
         if let (Ok(host), Ok(outer), Ok(inner)) = (identity("host"), identity("outer"), identity("inner")) {
@@ -154,13 +167,23 @@ impl Host {
         self.who.expect("a live session")
     }
 
+    /// The host's own number, which is its group's too.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The session's name.
+    pub(crate) fn id(&self) -> String {
+        self.id.clone()
+    }
+
     pub(crate) fn user(&self) -> User {
         self.cell.0
     }
 
     /// The session's folder of records.
     pub(crate) fn runtime(&self) -> PathBuf {
-        self.scratch.join("run")
+        self.runtime.clone()
     }
 
     /// The pids that `misbehave` and its own wrote down.
@@ -189,10 +212,7 @@ impl Host {
         let who = self.who();
         for process in [who.host, who.outer, who.inner] {
             assert!(send(&process, Signal::STOP));
-            let stat = format!("/proc/{}/stat", process.pid);
-            wait_until("it has stopped", DEADLINE, || {
-                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(())
-            });
+            wait_until_stopped(process);
         }
         for process in [who.inner, who.outer, who.host] {
             assert!(send(&process, Signal::KILL));

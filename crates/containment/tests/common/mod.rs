@@ -4,9 +4,11 @@
 //! - `host`: an owner in a process of its own, the example `promise_host`, that can be ended in every way there is;
 //! - `ending`: those ways;
 //! - `part`: a test's own code in a process of its own, as any user and under any limit;
+//! - `belongings`: what a host has that could pile up in it;
 //! - `group`: a cgroup of a test's own, so that no other test's leaves are seen in it;
 //! - `traces`: what must not be left: processes, records, leaves.
 
+pub(crate) mod belongings;
 pub(crate) mod ending;
 pub(crate) mod group;
 pub(crate) mod hold;
@@ -16,7 +18,7 @@ pub(crate) mod traces;
 
 use std::time::Duration;
 
-use moored_containment::ProcessIdentity;
+use moored_containment::{Ladder, ProcessIdentity};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Generous: it only passes when something is wrong.
@@ -28,4 +30,10 @@ pub(crate) fn send(to: &ProcessIdentity, signal: Signal) -> bool {
     // Opened before it is looked at: who is then alive under that number is whom the file holds.
     let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     to.is_alive().expect("/proc") && pidfd_send_signal(&held, signal).is_ok()
+}
+
+/// A ladder whose steps have little patience.
+pub(crate) fn short() -> Ladder {
+    let patience = Duration::from_millis(100);
+    Ladder::default().grace(patience).kill_after(patience)
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use moored_testkit::{MarkGuard, User, example};
+use moored_containment::ProcessIdentity;
+use moored_testkit::{MarkGuard, User, example, wait_until};
 
 use super::DEADLINE;
 use super::host::Host;
@@ -54,4 +55,13 @@ pub(crate) fn sweep_as(user: User, folder: &Path) -> Output {
     let output = command.output().expect("contain");
     assert!(output.status.success(), "{output:?}");
     output
+}
+
+/// Waits until SIGSTOP has had its effect.
+#[track_caller]
+pub(crate) fn wait_until_stopped(process: ProcessIdentity) {
+    let stat = format!("/proc/{}/stat", process.pid);
+    wait_until("it has stopped", DEADLINE, || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(())
+    });
 }

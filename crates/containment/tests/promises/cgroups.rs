@@ -9,7 +9,7 @@ use std::time::Duration;
 use moored_testkit::{Mark, User, wait_until};
 
 /// Where the v2 hierarchy is mounted: alone at `/sys/fs/cgroup`, or beside v1.
-pub(crate) fn mount() -> Option<PathBuf> {
+fn mount() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc");
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -18,7 +18,7 @@ pub(crate) fn mount() -> Option<PathBuf> {
     })
 }
 
-/// The group of a live process, as a folder.
+/// The group of a live process, as a folder; `None` if there is no such process, or no such hierarchy.
 pub(crate) fn group_of(pid: u32) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -32,7 +32,8 @@ pub(crate) struct Delegated {
 
 impl Delegated {
     pub(crate) fn make(name: Mark) -> Self {
-        let path = mount().expect("a cgroup v2 hierarchy").join(format!("mt-{:x}", name.value()));
+        let around = group_of(std::process::id()).expect("a cgroup v2 hierarchy");
+        let path = around.join(format!("mt-{:x}", name.value()));
         fs::create_dir(&path).expect("a new group");
         let delegated = Self { path };
         for file in ["", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"] {

@@ -1,14 +1,16 @@
 //! How a session ends: who does what, and what must be true of it afterwards.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::stage::{Stage, Who};
 
 /// The ladder of the matrix, short: 150 ms after EOF, 150 ms after SIGTERM.
 pub(crate) const SHORT_LADDER: [&str; 4] = ["--grace", "150", "--kill-after", "150"];
 const SHORT_BOUND: Duration = Duration::from_millis(300);
-/// The library's own ladder for a dropped handle, and the patience of a sweep with what it asked to end.
-const HALF_A_SECOND: Duration = Duration::from_millis(500);
+/// The library's own ladder for a dropped handle.
+const DROP_BOUND: Duration = Duration::from_millis(500);
+/// How long a sweep looks for what carries the mark, before it gives up.
+const SWEEP_BOUND: Duration = Duration::from_secs(5);
 
 /// One ending of the matrix.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Ending {
     pub(crate) cause: Cause,
     pub(crate) owner_exits: OwnerExits,
     pub(crate) report: Option<Expected>,
-    /// When SIGKILL is sent at the latest.
+    /// When the last of them is killed, if nobody is late.
     pub(crate) bound: Duration,
 }
 
@@ -32,12 +34,12 @@ pub(crate) enum Cause {
     Owner,
     /// The server, which does not stay.
     Server,
-    /// SIGKILL from outside, one after the other.
+    /// SIGKILL from outside, one right after the other.
     Killed(&'static [Who]),
+    /// The same, but all are stopped first, so that none can react to the death of another.
+    KilledAtOnce(&'static [Who]),
     /// SIGKILL to the owner's process group.
     GroupKilled,
-    /// All of ours are stopped first, so that none can react to the death of another, and then killed.
-    AllKilledAtOnce,
 }
 
 /// How the owner itself must end.
@@ -88,17 +90,17 @@ const fn guardian_killed(name: &'static str, who: &'static [Who]) -> Ending {
 /// Every ending of the matrix.
 pub(crate) const ENDINGS: [Ending; 18] = [
     reported(by_owner("end", &["--ending", "end"]), "requested"),
-    Ending { bound: HALF_A_SECOND, ..by_owner("drop", &["--ending", "drop"]) },
+    Ending { bound: DROP_BOUND, ..by_owner("drop", &["--ending", "drop"]) },
     by_owner("return", &["--ending", "return"]),
     Ending { owner_exits: OwnerExits::Code(7), ..by_owner("exit", &["--ending", "exit"]) },
     Ending {
         owner_exits: OwnerExits::Code(101),
-        bound: HALF_A_SECOND,
+        bound: DROP_BOUND,
         ..by_owner("panic", &["--ending", "panic"])
     },
     Ending { owner_exits: OwnerExits::Signal(SIGABRT), ..by_owner("abort", &["--ending", "abort"]) },
     reported(by_owner("async-end", &["--async", "--ending", "end"]), "requested"),
-    Ending { bound: HALF_A_SECOND, ..by_owner("async-drop-without-runtime", &["--async", "--ending", "drop"]) },
+    Ending { bound: DROP_BOUND, ..by_owner("async-drop-without-runtime", &["--async", "--ending", "drop"]) },
     Ending {
         cause: Cause::Server,
         server: &["--exit-now", "3"],
@@ -108,34 +110,46 @@ pub(crate) const ENDINGS: [Ending; 18] = [
     killed("owner-group-killed", Cause::GroupKilled),
     guardian_killed("outer-killed", &[Who::Outer]),
     guardian_killed("inner-killed", &[Who::Inner]),
-    killed("owner-and-outer-killed", Cause::Killed(&[Who::Owner, Who::Outer])),
-    killed("owner-and-inner-killed", Cause::Killed(&[Who::Owner, Who::Inner])),
+    killed("owner-and-outer-killed", Cause::Killed(&[Who::Outer, Who::Owner])),
+    killed("owner-and-inner-killed", Cause::Killed(&[Who::Inner, Who::Owner])),
     Ending {
         // Nobody who could prove it is left; the owner finds by mark what there is.
         report: Some(Expected { reason: "guardians-died", verified: false }),
-        bound: HALF_A_SECOND,
-        ..guardian_killed("both-guardians-killed", &[Who::Outer, Who::Inner])
+        cause: Cause::KilledAtOnce(&[Who::Outer, Who::Inner]),
+        bound: SWEEP_BOUND,
+        ..by_owner("both-guardians-killed", &["--ending", "wait"])
     },
-    killed("all-killed-at-once", Cause::AllKilledAtOnce),
-    Ending { owner: &["--async", "--ending", "wait"], ..guardian_killed("async-inner-killed", &[Who::Inner]) },
+    Ending {
+        bound: SWEEP_BOUND,
+        ..killed("all-killed-at-once", Cause::KilledAtOnce(&[Who::Owner, Who::Outer, Who::Inner]))
+    },
+    Ending {
+        owner: &["--async", "--ending", "wait"],
+        ..guardian_killed("async-inner-killed", &[Who::Inner])
+    },
 ];
 
 impl Ending {
-    /// Brings it about. Returns as soon as it has begun.
-    pub(crate) fn bring_about(&self, stage: &Stage) {
+    /// Brings it about, and tells when it began.
+    pub(crate) fn bring_about(&self, stage: &Stage) -> Instant {
+        let began = Instant::now();
+        stage.go();
         match self.cause {
-            Cause::Owner | Cause::Server => stage.go(),
-            Cause::Killed(who) => {
-                stage.go();
-                stage.kill(who);
-            }
+            Cause::Owner | Cause::Server => began,
+            Cause::Killed(who) => stage.kill(who),
+            Cause::KilledAtOnce(who) => stage.kill_at_once(who),
             Cause::GroupKilled => stage.kill_owner_group(),
-            Cause::AllKilledAtOnce => stage.kill_all_at_once(),
         }
+    }
+
+    /// Whether the one guardian that is left may have handed its last duties to the other just before that one died: the
+    /// tree is gone in time, and the record may be left to the next start.
+    pub(crate) fn may_leave_a_record(&self) -> bool {
+        matches!(self.cause, Cause::Killed([_, _]))
     }
 
     /// Whether nobody of ours is left to end the session, so that only the kernel or the next start can.
     pub(crate) fn leaves_nobody(&self) -> bool {
-        self.cause == Cause::AllKilledAtOnce
+        matches!(self.cause, Cause::KilledAtOnce([Who::Owner, Who::Outer, Who::Inner]))
     }
 }

@@ -24,7 +24,10 @@ pub(crate) const ESCAPES: [Escape; 17] = [
     escape("ignore-eof", &["--ignore-eof"]),
     escape("ignore-eof-and-term", &["--ignore-eof", "--ignore-term"]),
     escape("spin-after-eof", &["--spin-after-eof"]),
-    Escape { owner: &["--unread-output"], ..escape("block-output", &["--block-stdout", "--block-stderr", "1000000"]) },
+    Escape {
+        owner: &["--unread-output"],
+        ..escape("block-output", &["--block-stdout", "--block-stderr", "1000000"])
+    },
     escape("grandchild", &["--grandchild"]),
     escape("daemon", &["--daemon"]),
     escape("clean-daemon", &["--clean-daemon"]),
@@ -41,9 +44,22 @@ pub(crate) const ESCAPES: [Escape; 17] = [
         ..escape(
             "everything-at-once",
             &[
-                "--ignore-eof", "--ignore-term", "--wrap-shell", "--grandchild", "--daemon", "--clean-daemon",
-                "--own-group", "--own-session-child", "--stopped-child", "--tree", "6", "--tree-ignores-term",
-                "--chain", "4", "--storm", "2",
+                "--ignore-eof",
+                "--ignore-term",
+                "--wrap-shell",
+                "--grandchild",
+                "--daemon",
+                "--clean-daemon",
+                "--own-group",
+                "--own-session-child",
+                "--stopped-child",
+                "--tree",
+                "6",
+                "--tree-ignores-term",
+                "--chain",
+                "4",
+                "--storm",
+                "2",
             ],
         )
     },

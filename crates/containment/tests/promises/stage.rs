@@ -68,7 +68,8 @@ impl Stage {
         command.arg("--").arg(bin("misbehave")).args(server).arg("--ready-file").arg(scratch.join("ready"));
         let said = fs::File::create(scratch.join("stderr")).expect("a file in our folder");
         command.current_dir(scratch.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let child = command.process_group(0).spawn().expect("the owner");
+        // A backtrace takes a second to print, in which a panic does not unwind.
+        let child = command.env("RUST_BACKTRACE", "0").process_group(0).spawn().expect("the owner");
         let mut stage = Self {
             mark,
             owner: Owner(child),
@@ -107,34 +108,43 @@ impl Stage {
         fs::write(self.scratch.join("go"), "").expect("our folder");
     }
 
-    /// SIGKILL, one after the other.
-    pub(crate) fn kill(&self, who: &[Who]) {
+    /// SIGKILL, one after the other; tells when that began, as the other kills do.
+    pub(crate) fn kill(&self, who: &[Who]) -> Instant {
         let held: Vec<OwnedFd> = who.iter().map(|who| self.hold(*who)).collect();
+        let began = Instant::now();
         for process in held {
             pidfd_send_signal(process, Signal::KILL).expect("it lives until now");
         }
+        began
     }
 
-    /// SIGKILL to all of ours, none of whom can notice that another is gone.
-    pub(crate) fn kill_all_at_once(&self) {
-        // The outer guardian wakes an inner one that is stopped, so it must be still before.
-        let all = [Who::Owner, Who::Outer, Who::Inner].map(|who| (self.pid(who), self.hold(who)));
-        for (pid, process) in &all {
+    /// SIGKILL to some of whom none can notice that another is gone. Returns when they are dead.
+    pub(crate) fn kill_at_once(&self, who: &[Who]) -> Instant {
+        let held: Vec<(u32, OwnedFd)> = who.iter().map(|who| (self.pid(*who), self.hold(*who))).collect();
+        // In this order: the outer guardian, while it can, wakes an inner one that is stopped.
+        for (pid, process) in &held {
             pidfd_send_signal(process, Signal::STOP).expect("it lives until now");
             wait_until("a process of ours is stopped", DEADLINE, || {
                 self.find(*pid).filter(|found| found.state == 'T')
             });
         }
-        for (_, process) in &all {
+        let began = Instant::now();
+        for (_, process) in &held {
             pidfd_send_signal(process, Signal::KILL).expect("it lives until now");
         }
+        for (pid, _) in &held {
+            wait_until("a process of ours is dead", DEADLINE, || self.find(*pid).is_none().then_some(()));
+        }
+        began
     }
 
     /// SIGKILL to the owner's process group, which it leads, as clients do it.
-    pub(crate) fn kill_owner_group(&self) {
+    pub(crate) fn kill_owner_group(&self) -> Instant {
         // Our own unreaped child: neither its number nor its group's can be anybody else's.
         let leader = Pid::from_raw(self.owner.0.id().cast_signed()).expect("a pid");
+        let began = Instant::now();
         kill_process_group(leader, Signal::KILL).expect("its group");
+        began
     }
 
     /// What the next start does, by the same user.
@@ -175,11 +185,11 @@ impl Stage {
         self.mark.alive().into_iter().find(|process| process.pid == pid)
     }
 
-    /// Waits until nobody at all is left. Panics after that time, with who is.
-    pub(crate) fn assert_nobody_is_left(&self, within: Duration) {
-        if let Err(left) = self.mark.wait_until_none(within) {
-            panic!("{} left after {within:?}:\n{}\n{}", left.len(), list(&left), self.story());
-        }
+    /// Waits until nobody at all is left, and tells how long that took. Panics after that time, with who is.
+    pub(crate) fn assert_nobody_is_left(&self, within: Duration) -> Duration {
+        self.mark.wait_until_none(within).unwrap_or_else(|left| {
+            panic!("{} left after {within:?}:\n{}\n{}", left.len(), list(&left), self.story())
+        })
     }
 
     /// How the owner ended; waits for it.
@@ -216,7 +226,12 @@ impl Stage {
     /// All that is known, for a message.
     pub(crate) fn story(&self) -> String {
         let file = |name| fs::read_to_string(self.scratch.join(name)).unwrap_or_default();
-        format!("session: {}\nreport: {}\nowner said: {}", self.session, file("report"), file("stderr").trim())
+        format!(
+            "session: {}\nreport: {}\nowner said: {}",
+            self.session,
+            file("report"),
+            file("stderr").trim()
+        )
     }
 }
 

@@ -1,0 +1,119 @@
+//! One escape in one ending in one setting, and everything that must be true afterwards.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use moored_testkit::Mark;
+
+use crate::endings::{Cause, Ending, Expected, SHORT_LADDER};
+use crate::escapes::Escape;
+use crate::setting::Setting;
+use crate::stage::Stage;
+
+/// How much later than its bound an ending may be over: what a loaded machine of two cores takes to start, signal and
+/// reap some dozens of processes.
+const SLACK: Duration = Duration::from_millis(1500);
+/// Who is still there after this was not late, but left behind.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A cell of the matrix.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
+    pub(crate) setting: Setting,
+    pub(crate) escape: &'static Escape,
+    pub(crate) ending: &'static Ending,
+}
+
+/// A cell that kept the promise.
+pub(crate) struct Kept {
+    /// From the beginning of the end until nobody was left.
+    pub(crate) took: Duration,
+    /// By which the dead can be found until somebody reaps them.
+    pub(crate) mark: Mark,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {} as {}", self.escape.name, self.ending.name, self.setting)
+    }
+}
+
+impl Cell {
+    /// Within which all must be over.
+    pub(crate) fn bound(&self) -> Duration {
+        if self.ending.leaves_nobody() && self.setting.layers.has("pidns") {
+            // The kernel does it, and has no patience.
+            return SLACK;
+        }
+        self.ending.bound + SLACK
+    }
+
+    /// Plays it. Panics with what was broken.
+    pub(crate) fn play(&self) -> Kept {
+        let owner = [&SHORT_LADDER, self.escape.owner, self.ending.owner].concat();
+        let server = [self.escape.switches, self.ending.server].concat();
+        let mut stage = Stage::set(self.setting, &owner, &server);
+        self.assert_strength_is_what_was_asked_for(&stage.session["strength"]);
+        if self.escape.stops && self.ending.cause != Cause::Server {
+            stage.wait_for_a_stopped_one();
+        }
+
+        let began = self.ending.bring_about(&stage);
+        let took = if self.ending.leaves_nobody() {
+            self.end_by_sweep(&stage, began)
+        } else {
+            wait_until_nobody_is_left(&stage, began)
+        };
+        self.assert_the_owner_tells_the_truth(&mut stage);
+        // The guardians carry the mark too: when it is empty, they have done all that they will do.
+        if self.ending.may_leave_a_record() && stage.is_on_record() {
+            self.assert_a_sweep_finds_the_session(&stage);
+        }
+        assert!(!stage.is_on_record(), "the session is still on record\n{}", stage.story());
+        assert_eq!(stage.leaf(), None, "the session's leaf is still there\n{}", stage.story());
+        Kept { took, mark: *stage.mark }
+    }
+
+    /// Nobody of ours is left: the kernel ends the tree if it is asked to, and else the next start does.
+    fn end_by_sweep(&self, stage: &Stage, began: Instant) -> Duration {
+        if self.setting.layers.has("pidns") {
+            let took = wait_until_nobody_is_left(stage, began);
+            self.assert_a_sweep_finds_the_session(stage);
+            return took;
+        }
+        let began = Instant::now();
+        self.assert_a_sweep_finds_the_session(stage);
+        wait_until_nobody_is_left(stage, began)
+    }
+
+    fn assert_strength_is_what_was_asked_for(&self, strength: &serde_json::Value) {
+        assert_eq!(strength["layers"], serde_json::json!(self.setting.layers.held_by), "held otherwise");
+        assert_eq!(strength["strength"], self.setting.layers.level(), "held otherwise");
+        assert_eq!(strength["findable"], "bycookie", "a sweep could not find it");
+    }
+
+    fn assert_the_owner_tells_the_truth(&self, stage: &mut Stage) {
+        stage.assert_owner_exits(self.ending.owner_exits);
+        let Some(Expected { reason, verified }) = self.ending.report else { return };
+        let report = stage.report();
+        assert_eq!(report["reason"], reason, "another reason\n{}", stage.story());
+        assert_eq!(report["verified"], verified, "another proof\n{}", stage.story());
+        assert_eq!(report["survivors"], serde_json::json!([]), "survivors\n{}", stage.story());
+        assert_eq!(report["session"], stage.session["id"], "another session\n{}", stage.story());
+        self.assert_strength_is_what_was_asked_for(&report);
+    }
+
+    fn assert_a_sweep_finds_the_session(&self, stage: &Stage) {
+        assert!(stage.is_on_record(), "nobody ended the session, but its record is gone\n{}", stage.story());
+        let swept = stage.sweep();
+        assert_eq!(swept["errors"], serde_json::json!([]), "{swept}\n{}", stage.story());
+        assert_eq!(swept["sessions"].as_array().map(Vec::len), Some(1), "{swept}\n{}", stage.story());
+        assert_eq!(swept["sessions"][0]["session"], stage.session["id"], "{swept}\n{}", stage.story());
+        assert_eq!(swept["sessions"][0]["survivors"], serde_json::json!([]), "{swept}\n{}", stage.story());
+    }
+}
+
+fn wait_until_nobody_is_left(stage: &Stage, began: Instant) -> Duration {
+    let passed = began.elapsed();
+    passed + stage.assert_nobody_is_left(PATIENCE)
+}
