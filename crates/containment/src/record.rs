@@ -22,6 +22,8 @@ pub struct Record {
     pub owner: ProcessIdentity,
     /// When, in clock ticks since boot: nothing of the session is older.
     pub started_ticks: u64,
+    /// The PID namespace in which the numbers of this record mean something.
+    pub pid_namespace: u64,
     /// The cgroup leaf.
     pub leaf: Option<PathBuf>,
     /// What is to be run when it has ended.
@@ -45,6 +47,7 @@ impl Record {
         line("boot", &self.owner.boot);
         line("owner", &Pair(self.owner));
         line("started", &self.started_ticks);
+        line("pidns", &self.pid_namespace);
         line("label", &escape(self.label.as_bytes()));
         if let Some(leaf) = &self.leaf {
             line("leaf", &escape(leaf.as_os_str().as_bytes()));
@@ -63,7 +66,7 @@ impl Record {
         if lines.next() != Some("moored-session 1") {
             return None;
         }
-        let (mut id, mut boot, mut owner, mut started) = (None, None, None, None);
+        let (mut id, mut boot, mut owner, mut started, mut pidns) = (None, None, None, None, None);
         let mut label = String::new();
         let (mut leaf, mut on_end, mut processes, mut kept) = (None, Vec::new(), Vec::new(), Vec::new());
         let mut ended = false;
@@ -74,6 +77,7 @@ impl Record {
                 "boot" => boot = value.parse().ok(),
                 "owner" => owner = pair(value, boot?),
                 "started" => started = value.parse().ok(),
+                "pidns" => pidns = value.parse().ok(),
                 "label" => label = String::from_utf8_lossy(&unescape(value)).into_owned(),
                 "leaf" => leaf = Some(PathBuf::from(OsString::from_vec(unescape(value)))),
                 "on_end" => on_end.push(OsString::from_vec(unescape(value))),
@@ -89,6 +93,7 @@ impl Record {
             label,
             owner: owner?,
             started_ticks: started?,
+            pid_namespace: pidns?,
             leaf,
             on_end,
             processes,
@@ -156,6 +161,7 @@ mod tests {
             label: "a name\nwith %20 and\ttabs".into(),
             owner: me,
             started_ticks: 7,
+            pid_namespace: 9,
             leaf: Some(PathBuf::from("/sys/fs/cgroup/x y")),
             on_end: vec!["docker".into(), OsString::from_vec(vec![0xff, b'\n', b' '])],
             processes: vec![me],

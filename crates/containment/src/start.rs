@@ -148,6 +148,7 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         label: command.label.clone(),
         owner: ProcessIdentity::of(std::process::id()).map_err(failed)?,
         started_ticks: sys::now_in_ticks(),
+        pid_namespace: sys::pid_namespace().map_err(failed)?,
         leaf: None,
         on_end: on_end_argv(command)?,
         processes: Vec::new(),

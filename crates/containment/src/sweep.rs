@@ -1,7 +1,7 @@
 //! What a crash of everything left: found by record, cookie and identity, and ended.
 //!
 //! A session whose record can be locked and whose owner is dead has lost all of its keepers. What is left of it carries
-//! its cookie. The plan is pure ([`targets`]); the doing looks again before every signal, and goes on until two looks in
+//! its cookie. The plan is pure (`sweep_plan`); the doing looks again before every signal, and goes on until two looks in
 //! a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Command, Recording};
 use crate::cookie::SessionId;
-use crate::identity::{ProcessIdentity, gone, stat_of};
+use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
 use crate::record::Record;
 use crate::report::{ServerExit, Survivor, SurvivorReason};
 use crate::runtime_dir::{FoundRecord, RuntimeDir};
+use crate::sweep_plan::{Marked, targets};
 use crate::sys;
 
 /// What is left of a session may take this long to end after SIGTERM.
@@ -84,15 +85,20 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
     Ok(report)
 }
 
-/// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead.
+/// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead. Of a session of
+/// another PID namespace we cannot tell: neither its owner nor what is left of it can be seen from here.
 fn is_dead(found: &FoundRecord) -> io::Result<bool> {
+    let of_this_boot = found.record.owner.boot == BootId::current()?;
+    if of_this_boot && found.record.pid_namespace != sys::pid_namespace()? {
+        return Ok(false);
+    }
     Ok(found.claim()? && !found.record.owner.is_alive()?)
 }
 
 /// Sweeps one session whose record the caller has claimed.
 pub(crate) fn sweep_one(found: &FoundRecord, live: &[SessionId]) -> io::Result<Option<SweptSession>> {
     let record = &found.record;
-    if record.owner.boot != crate::identity::BootId::current()? {
+    if record.owner.boot != BootId::current()? {
         // Nothing outlives a boot.
         found.remove()?;
         return Ok(None);
@@ -119,10 +125,15 @@ pub(crate) fn sweep_own(record: &Record, found: Option<&FoundRecord>) -> io::Res
 }
 
 fn finish(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> {
-    let mut swept = end_targets(record, live)?;
-    if let Some(leaf) = record.leaf.as_ref().and_then(|path| sys::adopt_leaf(path, &leaf_name(record.id))) {
-        // Not empty: somebody without our cookie is in it. It is not ours to touch, and neither is the leaf then.
-        let _ = leaf.remove();
+    let leaf = record.leaf.as_ref().and_then(|path| sys::adopt_leaf(path, &leaf_name(record.id)));
+    let mut swept = end_targets(record, live, leaf.as_ref())?;
+    if let Some(leaf) = leaf
+        && leaf.remove().is_err()
+    {
+        // Somebody without our cookie is in it. It is not ours to touch, and the session is not over.
+        let left = leaf.members().into_iter().filter_map(|pid| ProcessIdentity::of(pid).ok());
+        let unknown = |process| Survivor { process, reason: SurvivorReason::Unknown };
+        swept.survivors.extend(left.filter(|p| !record.kept.contains(p)).map(unknown));
     }
     if swept.survivors.is_empty() {
         swept.on_end = run_on_end(record);
@@ -144,65 +155,59 @@ fn forget_when_kept_are_gone(found: &FoundRecord) -> io::Result<()> {
     found.remove()
 }
 
-// === deciding ===
-
-/// A process and its mark.
-#[derive(Clone, Copy, Debug)]
-struct Marked {
-    identity: ProcessIdentity,
-    parent: u32,
-    cookie: u64,
+/// One look at all processes.
+struct Look {
+    marked: Vec<Marked>,
+    /// Somebody ended while we looked, and may have left a child that we did not see.
+    blurred: bool,
 }
 
-/// Who is left of that session: carries its cookie (or that of a session inside it), is not older than the session, is
-/// not kept nor below a kept one, and does not belong to a live session that happens to have the same cookie.
-fn targets(record: &Record, marked: &[Marked], live: &[SessionId]) -> Vec<ProcessIdentity> {
-    let foreign = |cookie| live.iter().any(|other| other.covers(cookie) && !record.id.encloses(*other));
-    marked
-        .iter()
-        .filter(|m| record.id.covers(m.cookie) && m.identity.start_ticks >= record.started_ticks)
-        .filter(|m| !foreign(m.cookie) && !is_below_kept(record, marked, m))
-        .map(|m| m.identity)
-        .collect()
-}
-
-fn is_below_kept(record: &Record, marked: &[Marked], of: &Marked) -> bool {
-    let mut at = *of;
-    // A chain of parents is shorter than the table.
-    for _ in 0..=marked.len() {
-        if record.kept.contains(&at.identity) {
-            return true;
-        }
-        match marked.iter().find(|m| m.identity.pid == at.parent) {
-            Some(parent) => at = *parent,
-            None => return false,
-        }
-    }
-    false
-}
-
-// === doing ===
-
-/// Every process that carries a mark. One whose mark cannot be read has none that we could act on.
-fn marked_processes() -> io::Result<Vec<Marked>> {
-    let boot = crate::identity::BootId::current()?;
+/// Looks at every process. One whose mark cannot be read has none that we could act on.
+fn look() -> io::Result<Look> {
+    let boot = BootId::current()?;
     let me = std::process::id();
-    let mut found = Vec::new();
+    let mut look = Look { marked: Vec::new(), blurred: false };
     for pid in sys::process_ids()?.into_iter().filter(|pid| *pid != me) {
-        let Ok(Some(cookie)) = sys::cookie_of(pid) else { continue };
-        let Ok(stat) = stat_of(pid) else { continue };
-        if stat.is_zombie()
-            || sys::status_uid(pid).is_ok_and(|uid| uid != sys::own_user()) && sys::own_user() != 0
-        {
-            continue;
+        let seen = sys::cookie_of(pid).and_then(|cookie| Ok((cookie, stat_of(pid)?)));
+        match seen {
+            Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
+                let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot };
+                look.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie });
+            }
+            Ok((cookie, stat)) => look.blurred |= cookie.is_some() && stat.is_zombie(),
+            Err(error) => look.blurred |= gone(&error),
         }
-        let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot };
-        found.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie });
     }
-    Ok(found)
+    Ok(look)
 }
 
-fn end_targets(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> {
+fn may_be_ours(pid: u32) -> bool {
+    sys::own_user() == 0 || sys::status_uid(pid).is_ok_and(|uid| uid == sys::own_user())
+}
+
+/// How many looks in a row have found nobody, and how many of these were sharp. Two sharp ones are enough; on a machine
+/// where somebody always ends, many blurred ones have to do.
+#[derive(Default)]
+struct CleanLooks {
+    sharp: u32,
+    all: u32,
+}
+
+impl CleanLooks {
+    const SHARP_ENOUGH: u32 = 2;
+    const BLURRED_ENOUGH: u32 = 25;
+
+    fn add(&mut self, blurred: bool) {
+        self.all += 1;
+        self.sharp = if blurred { 0 } else { self.sharp + 1 };
+    }
+
+    fn are_enough(&self) -> bool {
+        self.sharp >= Self::SHARP_ENOUGH || self.all >= Self::BLURRED_ENOUGH
+    }
+}
+
+fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) -> io::Result<SweptSession> {
     const SIGKILL: i32 = 9;
     const SIGTERM: i32 = 15;
     const SIGCONT: i32 = 18;
@@ -215,17 +220,22 @@ fn end_targets(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> 
         survivors: Vec::new(),
         on_end: None,
     };
-    let mut clean_looks = 0;
+    let mut clean = CleanLooks::default();
     let mut asked: Vec<ProcessIdentity> = Vec::new();
-    while clean_looks < 2 {
-        let left = targets(record, &marked_processes()?, live);
+    while !clean.are_enough() {
+        let killing = began.elapsed() >= KILL_AFTER;
+        if let (true, Some(leaf)) = (killing, leaf) {
+            // What stands still cannot fork behind our back; it can be killed all the same.
+            let _ = leaf.set_frozen(true);
+        }
+        let seen = look()?;
+        let left = targets(record, &seen.marked, live);
         if left.is_empty() {
-            clean_looks += 1;
+            clean.add(seen.blurred);
             continue;
         }
-        clean_looks = 0;
+        clean = CleanLooks::default();
         swept.survivors.clear();
-        let killing = began.elapsed() >= KILL_AFTER;
         for process in left {
             if !killing && asked.contains(&process) {
                 continue;
@@ -238,11 +248,16 @@ fn end_targets(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> 
             note(&mut swept, process, result);
         }
         if began.elapsed() >= GIVE_UP_AFTER {
-            return Ok(swept);
+            break;
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    swept.survivors.clear();
+    if let Some(leaf) = leaf {
+        let _ = leaf.set_frozen(false);
+    }
+    if clean.are_enough() {
+        swept.survivors.clear();
+    }
     Ok(swept)
 }
 
@@ -273,64 +288,4 @@ fn run_on_end(record: &Record) -> Option<ServerExit> {
     let mut command = Command::new(program);
     command.args(args).recording(Recording::Off);
     command.spawn().ok()?.wait().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::BootId;
-
-    fn process(pid: u32, start_ticks: u64) -> ProcessIdentity {
-        ProcessIdentity { pid, start_ticks, boot: BootId::current().expect("a boot") }
-    }
-
-    fn record(id: SessionId) -> Record {
-        Record {
-            id,
-            label: String::new(),
-            owner: process(2, 50),
-            started_ticks: 100,
-            leaf: None,
-            on_end: Vec::new(),
-            processes: Vec::new(),
-            kept: Vec::new(),
-            ended: false,
-        }
-    }
-
-    fn marked(pid: u32, ticks: u64, parent: u32, cookie: u64) -> Marked {
-        Marked { identity: process(pid, ticks), parent, cookie }
-    }
-
-    #[test]
-    fn only_those_with_the_cookie_that_are_not_older_are_left_of_a_session() {
-        let (ours, other) = (SessionId::choose(None, 1 << 40), SessionId::choose(None, 1 << 41));
-        let (ours_value, other_value) = (ours.cookie().expect("one"), other.cookie().expect("one"));
-        let table = [
-            marked(10, 100, 1, ours_value),
-            marked(11, 99, 1, ours_value),
-            marked(12, 200, 1, other_value),
-            marked(13, 200, 1, 1024),
-        ];
-        assert_eq!(targets(&record(ours), &table, &[]), [process(10, 100)]);
-    }
-
-    #[test]
-    fn a_session_inside_goes_with_it_and_a_live_one_beside_it_stays() {
-        let ours = SessionId::choose(None, 1 << 40);
-        let inside = SessionId::choose(ours.cookie(), 77 << 17);
-        let value = inside.cookie().expect("one");
-        let table = [marked(10, 100, 1, value)];
-        assert_eq!(targets(&record(ours), &table, &[inside]), [process(10, 100)], "it was started by ours");
-        assert_eq!(targets(&record(inside), &table, &[ours]), [], "a live session has a claim on it");
-    }
-
-    #[test]
-    fn what_is_kept_stays_with_all_below_it() {
-        let ours = SessionId::choose(None, 1 << 40);
-        let value = ours.cookie().expect("one");
-        let table = [marked(10, 100, 1, value), marked(11, 100, 10, value), marked(12, 100, 11, value)];
-        let kept = Record { kept: vec![process(11, 100)], ..record(ours) };
-        assert_eq!(targets(&kept, &table, &[]), [process(10, 100)]);
-    }
 }

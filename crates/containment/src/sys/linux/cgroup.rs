@@ -27,6 +27,17 @@ impl Leaf {
         self.parent.as_fd()
     }
 
+    /// Stops everything in it, or lets it go on. What is stopped can still be killed, and cannot fork.
+    pub(crate) fn set_frozen(&self, frozen: bool) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), if frozen { "1" } else { "0" })
+    }
+
+    /// Who is in it.
+    pub(crate) fn members(&self) -> Vec<u32> {
+        let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        list.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
     /// Removes it if it is empty, with the empty groups inside it. An error means that it is not.
     pub(crate) fn remove(&self) -> io::Result<()> {
         remove(&self.path)

@@ -30,7 +30,9 @@ pub(crate) use launch::launch;
 pub(crate) use process::{
     GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,
 };
-pub(crate) use procfs::{boot_id, cookie_of, now_in_ticks, process_ids, stat_line, status_uid};
+pub(crate) use procfs::{
+    boot_id, cookie_of, now_in_ticks, pid_namespace, process_ids, stat_line, status_uid,
+};
 #[cfg(feature = "tokio")]
 pub(crate) use reactor::watch;
 pub(crate) use shared::SharedBoard;

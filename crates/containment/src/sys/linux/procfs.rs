@@ -48,6 +48,13 @@ pub(crate) fn boot_id() -> io::Result<u128> {
     u128::from_str_radix(&digits, 16).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
+/// The PID namespace in which we see processes: numbers of another one mean nothing here.
+pub(crate) fn pid_namespace() -> io::Result<u64> {
+    let link = fs::read_link("/proc/self/ns/pid")?;
+    let number = link.to_str().and_then(|link| link.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok());
+    number.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Now, on the scale of start times.
 pub(crate) fn now_in_ticks() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
