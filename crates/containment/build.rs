@@ -9,8 +9,8 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    for source in ["src/guardian", "src/sys/linux/bare", "src/board.rs", "src/ladder.rs", "src/stat.rs"] {
-        println!("cargo:rerun-if-changed={source}");
+    for source in ["guardian", "sys/linux/bare", "board.rs", "keep_rule.rs", "ladder.rs", "stat.rs"] {
+        println!("cargo:rerun-if-changed=src/{source}");
     }
     let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
     if target("OS") != "linux" {

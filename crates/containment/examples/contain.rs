@@ -7,12 +7,11 @@
 //! executed, 125 if it could not be contained, 2 if the command line makes no sense.
 #![expect(clippy::print_stderr, reason = "a program's own words; stdout belongs to CMD")]
 
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use moored_containment::{
-    Command, EndError, EndReport, Ladder, Layer, Recording, Rung, RuntimeDir, Use, aio, sweep,
-};
+use moored_containment::{Command, EndError, EndReport, Ladder, Layer, Rung, RuntimeDir, Use, aio, sweep};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,7 +19,7 @@ const USAGE: &str = "usage: contain [--sealed] [--strict] [--no-cgroup] [--no-gu
                      [--kill-after 2s] [--on-end SHELL-COMMAND] -- CMD [ARG…]";
 
 fn main() -> ExitCode {
-    let (mut command, ladder) = match parse(std::env::args().skip(1)) {
+    let (mut command, ladder) = match parse(std::env::args_os().skip(1)) {
         Ok(parsed) => parsed,
         Err(problem) => {
             eprintln!("contain: {problem}\n\nhint: {USAGE}");
@@ -30,7 +29,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let ended = runtime.map_err(|error| (125, error.to_string())).and_then(|runtime| {
         runtime.block_on(async {
-            sweep_first(&mut command);
+            sweep_first();
             // Before anything is started: from here on a signal is an ending, not our death.
             let told = Signals::listen().map_err(|error| (125, error.to_string()))?;
             let server = command.spawn_async().map_err(|error| (error.exit_code(), with_cause(&error)))?;
@@ -55,9 +54,8 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// What a crash of everything left is found at the next start.
-fn sweep_first(command: &mut Command) {
-    let Ok(folder) = RuntimeDir::of_user() else { return };
-    if let Ok(swept) = sweep(&folder) {
+fn sweep_first() {
+    for swept in RuntimeDir::all_of_user().iter().filter_map(|folder| sweep(folder).ok()) {
         for session in swept.sessions.iter().filter(|s| !s.ended.is_empty()) {
             eprintln!(
                 "contain: swept {} processes that session {} left",
@@ -66,7 +64,6 @@ fn sweep_first(command: &mut Command) {
             );
         }
     }
-    command.recording(Recording::In(folder));
 }
 
 async fn run(mut server: aio::Contained, ladder: Ladder, mut told: Signals) -> Result<EndReport, EndError> {
@@ -102,9 +99,9 @@ impl Signals {
 async fn end_of_stdin() {
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        // Asking for nothing leaves the one thing that is always reported: that the other end is closed.
+        // Not for data, only for the other end being closed, wholly or (a socket) for writing.
         let stdin = std::io::stdin();
-        let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+        let mut fds = [PollFd::new(&stdin, PollFlags::RDHUP)];
         while poll(&mut fds, None).is_err() {}
         // Nobody listens any more if CMD ended first.
         let _ = tell.send(());
@@ -114,8 +111,8 @@ async fn end_of_stdin() {
 
 // === the command line ===
 
-fn parse(args: impl Iterator<Item = String>) -> Result<(Command, Ladder), String> {
-    let args: Vec<String> = args.collect();
+fn parse(args: impl Iterator<Item = OsString>) -> Result<(Command, Ladder), String> {
+    let args: Vec<OsString> = args.collect();
     let at = args.iter().position(|arg| arg == "--").ok_or("no `--` before the command")?;
     let (options, rest) = (&args[..at], &args[at + 1..]);
     let (program, rest) = rest.split_first().ok_or("no command after `--`")?;
@@ -123,20 +120,21 @@ fn parse(args: impl Iterator<Item = String>) -> Result<(Command, Ladder), String
     let mut ladder = Ladder::default();
     let mut options = options.iter();
     while let Some(option) = options.next() {
+        let option = option.to_string_lossy();
         let mut value = || options.next().ok_or(format!("`{option}` needs a value"));
-        match option.as_str() {
+        match option.as_ref() {
             "--sealed" => command.sealed(),
             "--strict" => command.strict(),
             "--no-cgroup" => command.layer(Layer::Cgroup, Use::Off),
             "--no-guardian" => command.layer(Layer::Guardian, Use::Off),
             "--keep" => command.keep(value()?),
-            "--on-end" => command.on_end(["sh", "-c", value()?]),
+            "--on-end" => command.on_end([OsStr::new("sh"), OsStr::new("-c"), value()?]),
             "--grace" => {
-                ladder.grace = duration(value()?)?;
+                ladder.grace = duration(&value()?.to_string_lossy())?;
                 &mut command
             }
             "--kill-after" => {
-                ladder.kill_after = duration(value()?)?;
+                ladder.kill_after = duration(&value()?.to_string_lossy())?;
                 &mut command
             }
             other => return Err(format!("unknown option `{other}`")),

@@ -3,7 +3,7 @@
 //! It needs a runtime with I/O and time to wait, but none to end: dropping it works without.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -17,7 +17,6 @@ use crate::ladder::Ladder;
 use crate::link::{EndError, Link};
 use crate::report::{EndReport, ServerExit};
 use crate::start::Started;
-use crate::start_error::StartError;
 use crate::strength::Strength;
 use crate::sys;
 
@@ -37,28 +36,26 @@ use crate::sys;
 /// ```
 #[derive(Debug)]
 pub struct Contained {
-    // Dropped in this order: the server's input ends before the tree is ended.
+    // Dropped in this order: the server's input ends first, then the tree, and its outputs are open until then.
     /// The server's input, if it was piped.
     pub stdin: Option<Stdin>,
+    link: Link,
     /// The server's output, if it was piped.
     pub stdout: Option<Stdout>,
     /// The server's errors, if they were piped.
     pub stderr: Option<Stderr>,
     /// A second number for the link's socket, registered with the reactor.
     socket: AsyncFd<OwnedFd>,
-    link: Link,
 }
 
 impl Contained {
-    pub(crate) fn new(started: Started) -> Result<Self, StartError> {
-        let program = started.link.id().to_string();
-        let failed = |source| StartError::Guardian { program: program.clone(), source };
-        let socket = started.link.socket().try_clone_to_owned().map_err(failed)?;
+    pub(crate) fn new(started: Started) -> io::Result<Self> {
+        let socket = started.link.socket().try_clone_to_owned()?;
         Ok(Self {
-            stdin: started.stdin.map(Stdin::new).transpose().map_err(failed)?,
-            stdout: started.stdout.map(Stdout::new).transpose().map_err(failed)?,
-            stderr: started.stderr.map(Stderr::new).transpose().map_err(failed)?,
-            socket: sys::watch(socket, Interest::READABLE).map_err(failed)?,
+            stdin: started.stdin.map(Stdin::new).transpose()?,
+            stdout: started.stdout.map(Stdout::new).transpose()?,
+            stderr: started.stderr.map(Stderr::new).transpose()?,
+            socket: sys::watch(socket, Interest::READABLE)?,
             link: started.link,
         })
     }
@@ -103,6 +100,14 @@ impl Contained {
         ready.clear_ready();
         drop(ready);
         self.link.hear()
+    }
+
+    /// How the server ended, if it has. What else it started is being ended then.
+    ///
+    /// # Errors
+    /// If nobody lived to see it.
+    pub fn try_wait(&mut self) -> Result<Option<ServerExit>, EndError> {
+        self.link.try_exit()
     }
 
     /// How the server ended. What else it started is being ended then; [`Contained::wait_ended`] waits for that too.
@@ -152,7 +157,7 @@ impl Contained {
         if let Ok(report) = tokio::time::timeout(patience, self.wait_ended()).await {
             return report;
         }
-        self.link.give_up_on_outer();
+        self.link.give_up_on_one();
         match tokio::time::timeout(patience, self.wait_ended()).await {
             Ok(report) => report,
             Err(_) => Err(self.link.stuck()),
@@ -171,6 +176,19 @@ macro_rules! async_end {
                 // The pipe is ours alone, so nobody else is surprised by this.
                 sys::set_nonblocking(fd.as_fd())?;
                 sys::watch(fd, $interest).map(Self)
+            }
+        }
+
+        impl AsFd for $name {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.0.get_ref().as_fd()
+            }
+        }
+
+        impl From<$name> for OwnedFd {
+            /// The file stays non-blocking.
+            fn from(end: $name) -> Self {
+                end.0.into_inner()
             }
         }
     };

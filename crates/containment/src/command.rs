@@ -10,6 +10,8 @@ use crate::ladder::Ladder;
 use crate::runtime_dir::RuntimeDir;
 use crate::start;
 use crate::start_error::StartError;
+#[cfg(feature = "tokio")]
+use crate::start_error::resource_error;
 use crate::stdio::Stdio;
 use crate::strength::{Layer, Use};
 
@@ -78,7 +80,8 @@ impl Command {
             stderr: Stdio::Inherit,
             layers: [Use::IfAvailable, Use::IfAvailable, Use::Off, Use::Off],
             ladder: Ladder::default(),
-            drop_ladder: Ladder::terminate().kill_after(Duration::from_millis(500)),
+            drop_ladder: Ladder { verify: Duration::from_secs(2), ..Ladder::terminate() }
+                .kill_after(Duration::from_millis(500)),
             keep: Vec::new(),
             on_end: Vec::new(),
             on_end_patience: Duration::from_secs(10),
@@ -104,6 +107,17 @@ impl Command {
         self
     }
 
+    /// Sets several.
+    pub fn envs(
+        &mut self,
+        variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
+    ) -> &mut Self {
+        for (name, value) in variables {
+            self.env(name, value);
+        }
+        self
+    }
+
     /// Takes a variable out.
     pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         self.env.insert(name.as_ref().to_os_string(), None);
@@ -117,7 +131,7 @@ impl Command {
         self
     }
 
-    /// The server's working directory, which is otherwise ours.
+    /// The server's working directory, which is otherwise ours. A program given by a relative path is looked for there.
     pub fn current_dir(&mut self, path: impl AsRef<Path>) -> &mut Self {
         self.cwd = Some(path.as_ref().to_path_buf());
         self
@@ -181,14 +195,21 @@ impl Command {
         self
     }
 
-    /// A program that is meant to live on when the session ends, with all that it started: a path, or the last part of
-    /// one. A sealed or strict containment cannot spare anybody and refuses it.
+    /// A program that is meant to live on when the session ends, with all that is below it then: a path, or the last
+    /// part of one. What it started and left without a parent cannot be told from the rest of the tree. A sealed or
+    /// strict containment cannot spare anybody and refuses it.
     pub fn keep(&mut self, program: impl AsRef<OsStr>) -> &mut Self {
-        self.keep.push(program.as_ref().to_os_string());
+        let program = program.as_ref();
+        // The kernel knows a program by its own place, not by a link to it.
+        let own_place =
+            program.as_encoded_bytes().contains(&b'/').then(|| std::fs::canonicalize(program).ok());
+        self.keep.extend(own_place.flatten().map(PathBuf::into_os_string));
+        self.keep.push(program.to_os_string());
         self
     }
 
-    /// A command that the guardians run when the tree is gone, also when we were killed. It gets our environment.
+    /// A command that the guardians run when the tree is gone, also when we were killed: in `/`, with our environment,
+    /// without input and output. If a guardian is killed while it runs, it is run again.
     pub fn on_end(&mut self, argv: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Self {
         self.on_end = argv.into_iter().map(|arg| arg.as_ref().to_os_string()).collect();
         self
@@ -226,6 +247,7 @@ impl Command {
     /// As for [`Command::spawn`].
     #[cfg(feature = "tokio")]
     pub fn spawn_async(&mut self) -> Result<crate::aio::Contained, StartError> {
-        start::start(self).and_then(crate::aio::Contained::new)
+        let started = start::start(self)?;
+        crate::aio::Contained::new(started).map_err(|source| resource_error(self, source))
     }
 }

@@ -1,6 +1,7 @@
 //! The blocking handle of a contained server.
 
 use std::io;
+use std::time::Duration;
 
 use crate::board::reason;
 use crate::cookie::SessionId;
@@ -19,14 +20,14 @@ use crate::sys;
 /// other way, the guardians end the tree.
 #[derive(Debug)]
 pub struct Contained {
-    // Dropped in this order: the server's input ends before the tree is ended.
+    // Dropped in this order: the server's input ends first, then the tree, and its outputs are open until then.
     /// The server's input, if it was piped.
     pub stdin: Option<Stdin>,
+    link: Link,
     /// The server's output, if it was piped.
     pub stdout: Option<Stdout>,
     /// The server's errors, if they were piped.
     pub stderr: Option<Stderr>,
-    link: Link,
 }
 
 impl Contained {
@@ -76,11 +77,7 @@ impl Contained {
     /// # Errors
     /// If nobody lived to see it.
     pub fn try_wait(&mut self) -> Result<Option<ServerExit>, EndError> {
-        self.link.hear()?;
-        match (self.link.exit(), self.link.report()) {
-            (None, Some(report)) => Err(EndError::StatusLost { session: report.session }),
-            (exit, _) => Ok(exit),
-        }
+        self.link.try_exit()
     }
 
     /// Waits until the server has ended. What else it started is being ended then; [`Contained::wait_ended`] waits for
@@ -96,6 +93,12 @@ impl Contained {
             sys::wait_readable(self.link.socket(), None)
                 .map_err(|source| EndError::Io { session: self.link.id(), source })?;
         }
+    }
+
+    /// How it ended within that time; a server that takes longer is ended with this value.
+    pub(crate) fn wait_at_most(mut self, patience: Duration) -> Option<ServerExit> {
+        self.link.wait_for_report(Some(patience)).ok()?;
+        self.link.exit()
     }
 
     /// Waits until the whole session has ended, without asking for it.

@@ -57,6 +57,7 @@ mod command;
 mod contained;
 mod cookie;
 mod identity;
+mod keep_rule;
 #[allow(dead_code, reason = "compiled into the guardian too, which uses the rest")]
 mod ladder;
 mod link;

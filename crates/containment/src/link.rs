@@ -143,6 +143,15 @@ impl Link {
         ServerExit::from_word(self.shared.board().get(Word::ServerStatus))
     }
 
+    /// The same, with what was said since; an error if nobody lived to see it.
+    pub(crate) fn try_exit(&mut self) -> Result<Option<ServerExit>, EndError> {
+        self.hear()?;
+        match (self.exit(), self.report()) {
+            (None, Some(report)) => Err(EndError::StatusLost { session: report.session }),
+            (exit, _) => Ok(exit),
+        }
+    }
+
     pub(crate) fn report(&self) -> Option<&EndReport> {
         self.report.as_ref()
     }
@@ -157,6 +166,10 @@ impl Link {
 
     /// Takes in what the guardians said so far; never waits for more.
     pub(crate) fn hear(&mut self) -> Result<(), EndError> {
+        if !self.owns() {
+            // A fork of the owner would take away what the owner waits for.
+            return Err(EndError::NotOwner { session: self.id() });
+        }
         while self.report.is_none() {
             match self.socket.hear().map_err(|error| self.io(error))? {
                 Heard::Nothing => return Ok(()),
@@ -189,10 +202,14 @@ impl Link {
         ladder.bound().saturating_add(ladder.verify).saturating_add(on_end).saturating_add(SLACK)
     }
 
-    /// The guardians took longer than they may: end the outer one, so that the inner one has to finish.
-    pub(crate) fn give_up_on_outer(&self) {
+    /// The guardians took longer than they may: end the one that is at work, so that the other has to finish.
+    pub(crate) fn give_up_on_one(&self) {
         const SIGKILL: i32 = 9;
-        let _ = self.outer.process().send(SIGKILL);
+        if self.shared.board().get(Word::TreeDone) != 0 {
+            let _ = self.outer.process().send(SIGKILL);
+        } else if let Ok(Some(inner)) = self.guardians[1].hold() {
+            let _ = inner.send(SIGKILL);
+        }
     }
 
     pub(crate) fn stuck(&self) -> EndError {
@@ -201,7 +218,8 @@ impl Link {
 
     /// Waits, without any runtime, until the report is there; `None` waits for ever. Whether it is.
     pub(crate) fn wait_for_report(&mut self, patience: Option<Duration>) -> Result<bool, EndError> {
-        let until = patience.map(|patience| Instant::now() + patience);
+        // Longer than the clock goes is for ever.
+        let until = patience.and_then(|patience| Instant::now().checked_add(patience));
         loop {
             self.hear()?;
             if self.report.is_some() {
@@ -222,7 +240,7 @@ impl Link {
         if self.report.is_none() {
             self.ask(reason, ladder);
             if !self.wait_for_report(Some(self.patience(ladder)))? {
-                self.give_up_on_outer();
+                self.give_up_on_one();
                 self.wait_for_report(Some(self.patience(ladder)))?;
             }
         }
@@ -239,20 +257,31 @@ impl Link {
     fn conclude_alone(&mut self) -> Result<(), EndError> {
         self.outer.reap();
         let began = Instant::now();
-        let mut report = EndReport::read(self.id(), self.strength.clone(), self.shared.board());
-        report.reason = EndReason::GuardiansDied;
-        let claimed = self.file.as_ref().and_then(|file| file.reopen().ok().flatten());
-        if let Some(found) = &claimed {
+        let board = self.shared.board();
+        let mut report = EndReport::read(self.id(), self.strength.clone(), board);
+        // They may have come to the end of the tree before they were killed; then only what comes after is left to do.
+        let tree_done = board.get(Word::TreeDone) != 0;
+        let mut record = self.record.clone();
+        if report.on_end.is_some() {
+            record.on_end = Vec::new();
+        }
+        let mut found = self.file.as_ref().and_then(|file| file.reopen().ok().flatten());
+        if let Some(found) = &mut found {
             // Nobody else may sweep it meanwhile; a sweep that was quicker has done all of it.
             let _ = found.claim();
         }
-        let swept = sweep::sweep_own(&self.record, claimed.as_ref())
+        record.kept.clone_from(&report.kept);
+        let swept = sweep::sweep_own(&record, found.as_ref())
             .map_err(|source| EndError::Io { session: self.record.id, source })?;
         report.ended.kill += swept.ended.len() as u64;
         report.survivors.extend(swept.survivors);
+        report.kept = swept.kept;
         report.on_end = report.on_end.or(swept.on_end);
         report.took = began.elapsed();
-        report.verified = false;
+        report.verified &= tree_done && report.survivors.is_empty();
+        if !tree_done {
+            report.reason = EndReason::GuardiansDied;
+        }
         self.report = Some(report);
         Ok(())
     }

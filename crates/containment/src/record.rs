@@ -7,12 +7,14 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cookie::SessionId;
 use crate::identity::{BootId, ProcessIdentity};
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Which session.
     pub id: SessionId,
@@ -28,6 +30,10 @@ pub struct Record {
     pub leaf: Option<PathBuf>,
     /// What is to be run when it has ended.
     pub on_end: Vec<OsString>,
+    /// How long that may take.
+    pub on_end_patience: Duration,
+    /// Programs that are meant to live on.
+    pub keep: Vec<OsString>,
     /// The guardians and the server, once they exist.
     pub processes: Vec<ProcessIdentity>,
     /// Those that were meant to live on.
@@ -55,6 +61,10 @@ impl Record {
         for arg in &self.on_end {
             line("on_end", &escape(arg.as_bytes()));
         }
+        line("on_end_patience", &self.on_end_patience.as_millis());
+        for rule in &self.keep {
+            line("keep", &escape(rule.as_bytes()));
+        }
         for process in &self.processes {
             line("process", &Pair(*process));
         }
@@ -69,7 +79,7 @@ impl Record {
         let (mut id, mut boot, mut owner, mut started, mut pidns) = (None, None, None, None, None);
         let mut label = String::new();
         let (mut leaf, mut on_end, mut processes, mut kept) = (None, Vec::new(), Vec::new(), Vec::new());
-        let mut ended = false;
+        let (mut keep, mut patience, mut ended) = (Vec::new(), None, false);
         for line in lines {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             match key {
@@ -81,6 +91,8 @@ impl Record {
                 "label" => label = String::from_utf8_lossy(&unescape(value)).into_owned(),
                 "leaf" => leaf = Some(PathBuf::from(OsString::from_vec(unescape(value)))),
                 "on_end" => on_end.push(OsString::from_vec(unescape(value))),
+                "on_end_patience" => patience = value.parse().ok(),
+                "keep" => keep.push(OsString::from_vec(unescape(value))),
                 "process" => processes.extend(pair(value, boot?)),
                 "kept" => kept.extend(pair(value, boot?)),
                 "ended" => ended = true,
@@ -96,6 +108,8 @@ impl Record {
             pid_namespace: pidns?,
             leaf,
             on_end,
+            on_end_patience: Duration::from_millis(patience?),
+            keep,
             processes,
             kept,
             ended,
@@ -164,6 +178,8 @@ mod tests {
             pid_namespace: 9,
             leaf: Some(PathBuf::from("/sys/fs/cgroup/x y")),
             on_end: vec!["docker".into(), OsString::from_vec(vec![0xff, b'\n', b' '])],
+            on_end_patience: Duration::from_secs(3),
+            keep: vec!["tmux".into(), "/opt/a b".into()],
             processes: vec![me],
             kept: Vec::new(),
             ended: false,

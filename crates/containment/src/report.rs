@@ -10,6 +10,7 @@ use crate::strength::Strength;
 /// Why a session ended; the first reason stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum EndReason {
     /// The server ended by itself.
     ServerExited,
@@ -68,6 +69,7 @@ impl ServerExit {
 /// One step of an ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum StepName {
     /// Input closed; waiting for the server to finish.
     Close,
@@ -96,6 +98,7 @@ pub struct Step {
 /// is not among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct EndedBy {
     /// After the end of input.
     pub eof: u64,
@@ -108,10 +111,12 @@ pub struct EndedBy {
 /// How it was proven that nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Proof {
     /// A subreaper, to which every orphan of the tree falls, had no child left.
     NoChildren,
-    /// The kernel called the cgroup leaf unpopulated.
+    /// The kernel called the cgroup leaf unpopulated. A process that may do so can leave its leaf, so this alone is a
+    /// sign and not a proof.
     Unpopulated,
     /// The first process of the PID namespace was reaped, which the kernel allows only when all others are gone.
     NamespaceReaped,
@@ -119,14 +124,24 @@ pub enum Proof {
     OnlyKeptLeft,
 }
 
+impl Proof {
+    /// Whether nothing else is needed.
+    fn suffices(&self) -> bool {
+        *self != Self::Unpopulated
+    }
+}
+
 /// Why a process is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum SurvivorReason {
     /// The kernel does not let us signal it: it runs as somebody else.
     NotPermitted,
     /// It is in uninterruptible sleep, and dies when it wakes.
     Uninterruptible,
+    /// It is in the session's cgroup leaf, but does not carry the session's mark: not ours to touch.
+    Foreign,
     /// It was signalled, and is still there.
     Unknown,
 }
@@ -144,6 +159,7 @@ pub struct Survivor {
 /// What an ending was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct EndReport {
     /// Which session.
     pub session: SessionId,
@@ -190,7 +206,7 @@ impl EndReport {
                 kill: board.get(Word::ByKill),
             },
             kept: (0..board.kept_count()).filter_map(|i| identity(board.kept(i))).collect(),
-            verified: !proof.is_empty() && survivors.is_empty(),
+            verified: proof.iter().any(Proof::suffices) && survivors.is_empty(),
             survivors,
             strength,
             proof,

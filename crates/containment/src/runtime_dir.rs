@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,26 @@ impl RuntimeDir {
             Some(path) if !path.is_empty() => Self::at(path),
             _ => Self::at(sys::user_folder(sys::own_user())),
         }
+    }
+
+    /// Every folder in which sessions of this user may be on record: one of them is used where there is no
+    /// `/run/user/UID` yet, in a cron job say.
+    #[must_use]
+    pub fn all_of_user() -> Vec<Self> {
+        let places = [Self::of_user().ok(), Self::in_tmp()];
+        let mut all: Vec<Self> = Vec::new();
+        for place in places.into_iter().flatten() {
+            if all.iter().all(|known| known.path() != place.path()) {
+                all.push(place);
+            }
+        }
+        all
+    }
+
+    /// The one in /tmp, if it is there already.
+    fn in_tmp() -> Option<Self> {
+        let path = sys::folder_in_tmp(sys::own_user());
+        if path.exists() { Self::at(path).ok() } else { None }
     }
 
     /// This one; made if it is not there, refused unless it is the user's alone.
@@ -169,9 +189,7 @@ impl FoundRecord {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        Ok(Record::parse(&text).map(|record| Self { record, path, file }))
+        Ok(read_record(&mut file)?.map(|record| Self { record, path, file }))
     }
 
     /// Whether its guardians are gone. If so, the session is the caller's as long as it has this value: no other sweep
@@ -179,9 +197,17 @@ impl FoundRecord {
     ///
     /// # Errors
     /// If the lock cannot be tried.
-    pub fn claim(&self) -> io::Result<bool> {
+    pub fn claim(&mut self) -> io::Result<bool> {
         // It may have ended, and been removed, between the opening and the lock.
-        Ok(sys::lock_exclusively(&self.file)? && self.is_current())
+        if !sys::lock_exclusively(&self.file)? || !self.is_current() {
+            return Ok(false);
+        }
+        // And a guardian may have written its last lines: who is kept, and that it is over.
+        match read_record(&mut self.file)? {
+            Some(record) => self.record = record,
+            None => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn is_current(&self) -> bool {
@@ -195,4 +221,11 @@ impl FoundRecord {
     pub(crate) fn remove(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
+}
+
+fn read_record(file: &mut File) -> io::Result<Option<Record>> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(Record::parse(&text))
 }

@@ -35,6 +35,9 @@ pub(crate) struct Started {
 
 /// Starts it. A layer that is only wanted if it can be had, and that fails half-way, is left out at a second attempt.
 pub(crate) fn start(command: &Command) -> Result<Started, StartError> {
+    if !sys::proc_is_ours() {
+        return Err(StartError::ForeignProc { program: command.name() });
+    }
     let mut layers = choose_layers(command)?;
     loop {
         match attempt(command, &layers) {
@@ -121,27 +124,44 @@ fn attempt(command: &Command, layers: &[Layer]) -> Result<Started, StartError> {
     let (our_stdin, our_stdout, our_stderr) = (stdin.ours, stdout.ours, stderr.ours);
     drop((stdin.server, stdout.server, stderr.server));
 
-    let heard = loop {
-        let ready = sys::wait_readable(socket.as_fd(), None);
-        match ready.and_then(|_| socket.hear()).map_err(failed)? {
-            Heard::Packet(packet::STARTED, Some(server)) => break Some(server),
-            Heard::Packet(..) | Heard::Closed => break None,
-            Heard::Nothing => {}
+    let server = match hear_start(&socket) {
+        Ok(Some(server)) => server,
+        // Our end goes first: whatever runs by now is ended by the guardians for that.
+        Ok(None) => {
+            drop(socket);
+            outer.reap();
+            return Err(stage_error(command, shared.board()));
         }
-    };
-    let Some(server) = heard else {
-        outer.reap();
-        return Err(stage_error(command, shared.board()));
+        Err(error) => {
+            drop(socket);
+            outer.reap();
+            return Err(failed(error));
+        }
     };
     made.keep = true;
     let link = Link::new(record, made.record.take(), shared, socket, outer, server, command);
     Ok(Started { link, stdin: our_stdin, stdout: our_stdout, stderr: our_stderr })
 }
 
+/// Waits for the word of a guardian: the server's pidfd, or nothing if it could not be started.
+fn hear_start(socket: &sys::Socket) -> io::Result<Option<OwnedFd>> {
+    loop {
+        sys::wait_readable(socket.as_fd(), None)?;
+        match socket.hear()? {
+            Heard::Packet(packet::STARTED, Some(server)) => return Ok(Some(server)),
+            // The kernel drops a file for which the receiver has no number left.
+            Heard::Packet(packet::STARTED, None) => return Err(sys::out_of_files()),
+            Heard::Packet(..) | Heard::Closed => return Ok(None),
+            Heard::Nothing => {}
+        }
+    }
+}
+
 /// Chooses the session's name, writes the record under it and then makes the leaf that the record names, so that nothing
 /// of ours is ever on the machine that no record leads to. The name is free: the record's file is made only if there is
 /// none of that name.
 fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), StartError> {
+    const NAMES_TRIED: u32 = 64;
     let failed = |source| resource_error(command, source);
     let mut record = Record {
         id: SessionId::choose(None, 0),
@@ -151,6 +171,8 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         pid_namespace: sys::pid_namespace().map_err(failed)?,
         leaf: None,
         on_end: on_end_argv(command)?,
+        on_end_patience: command.on_end_patience,
+        keep: command.keep.clone(),
         processes: Vec::new(),
         kept: Vec::new(),
         ended: false,
@@ -161,13 +183,18 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         let random = sys::random_u64().map_err(failed)?;
         // Sessions deep inside others have few names to choose from. When all seem taken, better no cookie than one
         // that another session has.
-        let cookies = if tries < 64 { sys::inherited_cookie() } else { Some(0) };
+        let cookies = if tries < NAMES_TRIED { sys::inherited_cookie() } else { Some(0) };
         tries += 1;
         record.id = SessionId::choose(cookies, random);
         let place = layers.contains(&Layer::Cgroup).then(|| sys::leaf_path(&leaf_name(record.id)));
         record.leaf = place.as_ref().and_then(|place| place.as_ref().ok().cloned());
         made.record = match record_in(command, &record)? {
             Written::NameTaken => continue,
+            // Inside another session names are few, and only a record tells which are taken.
+            Written::Nowhere if tries < NAMES_TRIED && cookies.is_some() => {
+                tries = NAMES_TRIED;
+                continue;
+            }
             Written::Nowhere => None,
             Written::Down(own) => Some(own),
         };

@@ -87,6 +87,14 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// `/proc` shows the processes of another PID namespace, so that nobody below us could be told from a stranger.
+    #[error(
+        "failed to start `{program}`: /proc belongs to another PID namespace (mount it anew: `mount -t proc proc /proc`)"
+    )]
+    ForeignProc {
+        /// As it was given.
+        program: String,
+    },
     /// The guardians could not be set up.
     #[error("failed to set up the guardians of `{program}`")]
     Guardian {
@@ -123,6 +131,11 @@ pub(crate) fn stage_error(command: &Command, board: Board<'_>) -> StartError {
     let program = command.name();
     let errno = i32::try_from(board.get(Word::StageError)).unwrap_or(0);
     let source = io::Error::from_raw_os_error(errno);
+    // It was killed on its way, before it could say anything.
+    const ESRCH: i32 = 3;
+    if matches!(errno, 0 | ESRCH) {
+        return StartError::Guardian { program, source: io::Error::other("a guardian was killed") };
+    }
     let short_of_processes = sys::Shortage::of(&source) == sys::Shortage::Processes;
     let layer =
         |layer| StartError::LayerUnavailable { program: program.clone(), layer, why: source.to_string() };

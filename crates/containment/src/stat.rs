@@ -13,6 +13,8 @@ pub(crate) struct Stat {
     pub(crate) pgrp: i32,
     #[cfg_attr(not(test), allow(dead_code, reason = "the library shows it, the guardian does not need it"))]
     pub(crate) session: i32,
+    /// How many threads it has; a dead one still counts itself.
+    pub(crate) threads: u64,
     /// When it started, in clock ticks since boot.
     pub(crate) ticks: u64,
 }
@@ -28,21 +30,23 @@ impl Stat {
         let ppid = number(fields.next()?)?;
         let pgrp = number(fields.next()?)?;
         let session = number(fields.next()?)?;
-        // The session is field 6 of proc(5), the start time field 22.
-        let ticks = number(fields.nth(15)?)?;
+        // The session is field 6 of proc(5), the number of threads field 20, the start time field 22.
+        let threads = number(fields.nth(13)?)?;
+        let ticks = number(fields.nth(1)?)?;
         Some(Self {
             pid: i32::try_from(pid).ok()?,
             state,
             ppid: i32::try_from(ppid).ok()?,
             pgrp: i32::try_from(pgrp).ok()?,
             session: i32::try_from(session).ok()?,
+            threads,
             ticks,
         })
     }
 
-    /// Dead, and only waiting to be collected.
+    /// Dead, and only waiting to be collected. One whose first thread has ended looks the same while others live on.
     pub(crate) fn is_zombie(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 }
 
@@ -79,6 +83,14 @@ mod tests {
         assert_eq!((stat.pid, stat.state, stat.ppid), (42, b'S', 7));
         assert_eq!((stat.pgrp, stat.session, stat.ticks), (42, 41, 123_456));
         assert_eq!(name(line), Some(&b"a) R 1 (b"[..]));
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_no_zombie() {
+        let line =
+            |threads| format!("42 (x) Z 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 123456 1000 0");
+        assert!(Stat::parse(line(1).as_bytes()).expect("a status line").is_zombie());
+        assert!(!Stat::parse(line(3).as_bytes()).expect("a status line").is_zombie());
     }
 
     #[test]

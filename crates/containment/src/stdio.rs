@@ -20,6 +20,18 @@ pub enum Stdio {
     File(OwnedFd),
 }
 
+impl From<OwnedFd> for Stdio {
+    fn from(fd: OwnedFd) -> Self {
+        Self::File(fd)
+    }
+}
+
+impl From<File> for Stdio {
+    fn from(file: File) -> Self {
+        Self::File(file.into())
+    }
+}
+
 /// The server's end of a file, and ours if there is a pipe between.
 pub(crate) struct Ends {
     pub(crate) server: ServerEnd,
@@ -48,10 +60,17 @@ pub(crate) enum Direction {
 }
 
 impl Stdio {
-    pub(crate) fn open(&self, direction: Direction, inherited: BorrowedFd<'static>) -> io::Result<Ends> {
+    pub(crate) fn open(
+        &self,
+        direction: Direction,
+        inherited: Option<BorrowedFd<'static>>,
+    ) -> io::Result<Ends> {
         let alone = |fd| Ends { server: ServerEnd::Own(fd), ours: None };
         match self {
-            Self::Inherit => Ok(Ends { server: ServerEnd::Inherited(inherited), ours: None }),
+            Self::Inherit => match inherited {
+                Some(fd) => Ok(Ends { server: ServerEnd::Inherited(fd), ours: None }),
+                None => Ok(alone(sys::open_null()?)),
+            },
             Self::Null => Ok(alone(sys::open_null()?)),
             Self::File(fd) => Ok(alone(fd.try_clone()?)),
             Self::Pipe => {

@@ -7,6 +7,7 @@ use crate::board::layer;
 /// A mechanism that holds a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum Layer {
     /// The guardians are subreapers: whatever loses its parent falls to them, and they kill children until there is
     /// none. Without it they hold the server's process group only.
@@ -58,6 +59,7 @@ pub enum Use {
 /// How strong a containment is, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum StrengthLevel {
     /// Nothing holds it.
     None,
@@ -71,13 +73,14 @@ pub enum StrengthLevel {
 
 /// How what is left could be found after all of our processes were killed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Findable {
     /// By the record and by a mark that every descendant carries.
     ByCookie,
-    /// By the record and the identities in it only: the mark could not be set (too many sessions inside one another,
-    /// or an administrator's own limit).
-    ByIdentity,
+    /// There is a record but no mark (too many sessions inside one another, or an administrator's own limit): a sweep
+    /// knows of the session, but not who belongs to it.
+    RecordOnly,
     /// Not at all: there is no record.
     No,
 }
@@ -85,6 +88,7 @@ pub enum Findable {
 /// Which layers hold a containment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Strength {
     /// In one word.
     #[cfg_attr(feature = "serde", serde(rename = "strength"))]
@@ -106,7 +110,7 @@ impl Strength {
         let findable = match (recorded, bits & layer::COOKIE != 0) {
             (false, _) => Findable::No,
             (true, true) => Findable::ByCookie,
-            (true, false) => Findable::ByIdentity,
+            (true, false) => Findable::RecordOnly,
         };
         Self { level, layers, findable }
     }

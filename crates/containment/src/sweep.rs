@@ -5,14 +5,17 @@
 //! a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use crate::command::{Command, Recording};
 use crate::cookie::SessionId;
 use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
+use crate::keep_rule::{self, Program};
 use crate::record::Record;
 use crate::report::{ServerExit, Survivor, SurvivorReason};
 use crate::runtime_dir::{FoundRecord, RuntimeDir};
+use crate::stdio::Stdio;
 use crate::sweep_plan::{Marked, targets};
 use crate::sys;
 
@@ -26,6 +29,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// What a sweep did about one dead session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SweptSession {
     /// Which.
     pub session: SessionId,
@@ -44,6 +48,7 @@ pub struct SweptSession {
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SweepReport {
     /// Each dead session that was found. Of a session that had ended as it should there is nothing to tell.
     pub sessions: Vec<SweptSession>,
@@ -72,8 +77,14 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
     if let Err(error) = folder.remove_dead_drafts() {
         report.errors.push(format!("failed to tidy `{}`: {error}", folder.path().display()));
     }
-    let (dead, live): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_dead(f).unwrap_or(false));
-    let live: Vec<SessionId> = live.iter().map(|f| f.record.id).collect();
+    let (mut dead, mut live) = (Vec::new(), Vec::new());
+    for mut session in found {
+        match is_dead(&mut session) {
+            Ok(true) => dead.push(session),
+            // Could not tell: as good as alive.
+            Ok(false) | Err(_) => live.push(session.record.id),
+        }
+    }
     for session in dead {
         match sweep_one(&session, &live) {
             Ok(swept) => report.sessions.extend(swept),
@@ -87,7 +98,7 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
 
 /// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead. Of a session of
 /// another PID namespace we cannot tell: neither its owner nor what is left of it can be seen from here.
-fn is_dead(found: &FoundRecord) -> io::Result<bool> {
+fn is_dead(found: &mut FoundRecord) -> io::Result<bool> {
     let of_this_boot = found.record.owner.boot == BootId::current()?;
     if of_this_boot && found.record.pid_namespace != sys::pid_namespace()? {
         return Ok(false);
@@ -115,7 +126,7 @@ pub(crate) fn sweep_one(found: &FoundRecord, live: &[SessionId]) -> io::Result<O
 
 /// For an owner whose guardians are both gone: the same for its own session, with or without a record.
 pub(crate) fn sweep_own(record: &Record, found: Option<&FoundRecord>) -> io::Result<SweptSession> {
-    let swept = finish(found.map_or(record, |found| &found.record), &[])?;
+    let swept = finish(record, &[])?;
     if let Some(found) = found
         && swept.survivors.is_empty()
     {
@@ -127,18 +138,30 @@ pub(crate) fn sweep_own(record: &Record, found: Option<&FoundRecord>) -> io::Res
 fn finish(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> {
     let leaf = record.leaf.as_ref().and_then(|path| sys::adopt_leaf(path, &leaf_name(record.id)));
     let mut swept = end_targets(record, live, leaf.as_ref())?;
-    if let Some(leaf) = leaf
-        && leaf.remove().is_err()
-    {
-        // Somebody without our cookie is in it. It is not ours to touch, and the session is not over.
-        let left = leaf.members().into_iter().filter_map(|pid| ProcessIdentity::of(pid).ok());
-        let unknown = |process| Survivor { process, reason: SurvivorReason::Unknown };
-        swept.survivors.extend(left.filter(|p| !record.kept.contains(p)).map(unknown));
+    if let Some(leaf) = leaf {
+        remove_leaf(&leaf, &mut swept);
+    }
+    if record.id.cookie().is_none() {
+        // There was no mark to look for; those on record are all we know of.
+        let alive = record.processes.iter().filter(|process| process.is_alive().unwrap_or(true));
+        swept.survivors.extend(alive.map(|p| Survivor { process: *p, reason: SurvivorReason::Foreign }));
     }
     if swept.survivors.is_empty() {
         swept.on_end = run_on_end(record);
     }
     Ok(swept)
+}
+
+/// Removes the leaf, but for those who are kept, and who leave it. Somebody else without our cookie is not ours to touch,
+/// and the session is not over then.
+fn remove_leaf(leaf: &sys::Leaf, swept: &mut SweptSession) {
+    for kept in &swept.kept {
+        leaf.move_out(kept.pid);
+    }
+    if leaf.remove().is_err() {
+        let left = leaf.members().into_iter().filter_map(|pid| ProcessIdentity::of(pid).ok());
+        swept.survivors.extend(left.map(|process| Survivor { process, reason: SurvivorReason::Foreign }));
+    }
 }
 
 /// The name of a session's cgroup leaf.
@@ -163,7 +186,7 @@ struct Look {
 }
 
 /// Looks at every process. One whose mark cannot be read has none that we could act on.
-fn look() -> io::Result<Look> {
+fn look(record: &Record) -> io::Result<Look> {
     let boot = BootId::current()?;
     let me = std::process::id();
     let mut look = Look { marked: Vec::new(), blurred: false };
@@ -172,13 +195,24 @@ fn look() -> io::Result<Look> {
         match seen {
             Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
                 let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot };
-                look.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie });
+                let runs_kept = record.id.covers(cookie) && runs_kept(record, pid);
+                look.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept });
             }
             Ok((cookie, stat)) => look.blurred |= cookie.is_some() && stat.is_zombie(),
             Err(error) => look.blurred |= gone(&error),
         }
     }
     Ok(look)
+}
+
+/// Whether it runs a program that the session keeps.
+fn runs_kept(record: &Record, pid: u32) -> bool {
+    if record.keep.is_empty() {
+        return false;
+    }
+    let (exe, name, args) = sys::program_of(pid);
+    let program = Program { exe: exe.as_deref(), name: &name, args: &args };
+    record.keep.iter().any(|rule| keep_rule::matches(rule.as_bytes(), &program))
 }
 
 fn may_be_ours(pid: u32) -> bool {
@@ -207,6 +241,22 @@ impl CleanLooks {
     }
 }
 
+/// A leaf that stands still as long as this lives.
+struct Frozen<'a>(&'a sys::Leaf);
+
+impl<'a> Frozen<'a> {
+    fn new(leaf: &'a sys::Leaf) -> Self {
+        let _ = leaf.set_frozen(true);
+        Self(leaf)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.set_frozen(false);
+    }
+}
+
 fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) -> io::Result<SweptSession> {
     const SIGKILL: i32 = 9;
     const SIGTERM: i32 = 15;
@@ -224,12 +274,15 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
     let mut asked: Vec<ProcessIdentity> = Vec::new();
     while !clean.are_enough() {
         let killing = began.elapsed() >= KILL_AFTER;
-        if let (true, Some(leaf)) = (killing, leaf) {
-            // What stands still cannot fork behind our back; it can be killed all the same.
-            let _ = leaf.set_frozen(true);
-        }
-        let seen = look()?;
+        // What stands still cannot fork behind our back; it can be killed all the same.
+        let _frozen = leaf.filter(|_| killing).map(Frozen::new);
+        let seen = look(record)?;
         let left = targets(record, &seen.marked, live);
+        for kept in seen.marked.iter().filter(|m| m.runs_kept).map(|m| m.identity) {
+            if !swept.kept.contains(&kept) {
+                swept.kept.push(kept);
+            }
+        }
         if left.is_empty() {
             clean.add(seen.blurred);
             continue;
@@ -252,9 +305,6 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    if let Some(leaf) = leaf {
-        let _ = leaf.set_frozen(false);
-    }
     if clean.are_enough() {
         swept.survivors.clear();
     }
@@ -265,6 +315,7 @@ fn note(swept: &mut SweptSession, process: ProcessIdentity, result: io::Result<(
     let reason = match result {
         Err(error) if gone(&error) => return,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => SurvivorReason::NotPermitted,
+        _ if stat_of(process.pid).is_ok_and(|stat| stat.state == b'D') => SurvivorReason::Uninterruptible,
         _ => SurvivorReason::Unknown,
     };
     if !swept.ended.contains(&process) && reason != SurvivorReason::NotPermitted {
@@ -282,10 +333,11 @@ fn signal(record: &Record, process: &ProcessIdentity, signal: i32) -> io::Result
     }
 }
 
-/// What the guardians would have run.
+/// What the guardians would have run, as they would have: with no input, no output, in `/`, and not for ever.
 fn run_on_end(record: &Record) -> Option<ServerExit> {
     let (program, args) = record.on_end.split_first()?;
     let mut command = Command::new(program);
-    command.args(args).recording(Recording::Off);
-    command.spawn().ok()?.wait().ok()
+    command.args(args).current_dir("/").recording(Recording::Off);
+    command.stdin(Stdio::Null).stdout(Stdio::Null).stderr(Stdio::Null);
+    command.spawn().ok()?.wait_at_most(record.on_end_patience)
 }

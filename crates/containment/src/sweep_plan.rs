@@ -10,6 +10,8 @@ pub(crate) struct Marked {
     pub(crate) identity: ProcessIdentity,
     pub(crate) parent: u32,
     pub(crate) cookie: u64,
+    /// It runs a program that this session keeps.
+    pub(crate) runs_kept: bool,
 }
 
 /// Who is left of that session: carries its cookie (or that of a session inside it), is not older than the session, is
@@ -28,7 +30,7 @@ fn is_below_kept(record: &Record, marked: &[Marked], of: &Marked) -> bool {
     let mut at = *of;
     // A chain of parents is shorter than the table.
     for _ in 0..=marked.len() {
-        if record.kept.contains(&at.identity) {
+        if at.runs_kept || record.kept.contains(&at.identity) {
             return true;
         }
         match marked.iter().find(|m| m.identity.pid == at.parent) {
@@ -57,6 +59,8 @@ mod tests {
             pid_namespace: 1,
             leaf: None,
             on_end: Vec::new(),
+            on_end_patience: std::time::Duration::ZERO,
+            keep: Vec::new(),
             processes: Vec::new(),
             kept: Vec::new(),
             ended: false,
@@ -64,7 +68,7 @@ mod tests {
     }
 
     fn marked(pid: u32, ticks: u64, parent: u32, cookie: u64) -> Marked {
-        Marked { identity: process(pid, ticks), parent, cookie }
+        Marked { identity: process(pid, ticks), parent, cookie, runs_kept: false }
     }
 
     #[test]
@@ -97,5 +101,9 @@ mod tests {
         let table = [marked(10, 100, 1, value), marked(11, 100, 10, value), marked(12, 100, 11, value)];
         let kept = Record { kept: vec![process(11, 100)], ..record(ours) };
         assert_eq!(targets(&kept, &table, &[]), [process(10, 100)]);
+
+        let mut table = table;
+        table[1].runs_kept = true;
+        assert_eq!(targets(&record(ours), &table, &[]), [process(10, 100)], "by its program as well");
     }
 }

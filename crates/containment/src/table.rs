@@ -12,6 +12,7 @@ use crate::sys;
 
 /// One process, as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Process {
     /// Who it is.
     pub identity: ProcessIdentity,
@@ -84,9 +85,13 @@ impl ProcessTable {
         self.rows.iter().find(|row| row.identity == *identity)
     }
 
-    /// Everything below that process, parents before their children.
+    /// Everything below that very process, parents before their children.
     #[must_use]
     pub fn descendants(&self, root: &ProcessIdentity) -> Vec<&Process> {
+        if self.get(root).is_none() {
+            // Whoever has that number now is somebody else, with other children.
+            return Vec::new();
+        }
         let mut children: HashMap<u32, Vec<&Process>> = HashMap::new();
         for row in &self.rows {
             children.entry(row.parent).or_default().push(row);

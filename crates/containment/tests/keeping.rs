@@ -13,7 +13,7 @@ use std::path::Path;
 use common::ending::Ending;
 use common::hold::{Cell, Hold, cells, cells_with};
 use common::host::{Host, Plan};
-use common::traces::{assert_nothing_left, names, records, sweep_as, values};
+use common::traces::{assert_nothing_left, names, records, sweep_as, values, wait_until_stopped};
 use common::{DEADLINE, send};
 use moored_containment::{Command, Layer, ProcessIdentity, Proof, StartError, Use};
 use moored_testkit::{read_pids, wait_until};
@@ -139,6 +139,40 @@ fn every_ending_of_a_stubborn_tree_in_a_leaf_spares_what_is_kept() {
 #[test]
 fn every_ending_of_a_polite_tree_in_a_leaf_spares_what_is_kept() {
     every_ending_spares_what_is_kept(Hold::Cgroup, &POLITE);
+}
+
+/// All three of ours are killed at once, so nobody could write down who was kept: the rules must be on record.
+#[test]
+fn a_sweep_spares_what_the_dead_session_meant_to_keep() {
+    for cell in cells().into_iter().filter(|cell| cell.1.can_keep()) {
+        let mut host = keeping_host(cell, Ending::HostKilled, &STUBBORN);
+        let kept = identities(&host.scratch.join(format!("{KEPT}.pids")), 2);
+        host.kill_all_of_ours();
+        host.exit();
+        sweep_as(host.user(), &host.runtime());
+        wait_until_only(&host, &kept);
+    }
+}
+
+/// Both guardians are killed at once, and the owner does by itself what they would have done.
+#[test]
+fn an_owner_without_guardians_spares_what_is_kept() {
+    for cell in cells().into_iter().filter(|cell| cell.1.can_keep()) {
+        let mut host = keeping_host(cell, Ending::OuterKilled, &STUBBORN);
+        let kept = identities(&host.scratch.join(format!("{KEPT}.pids")), 2);
+        let who = host.who();
+        for guardian in [who.outer, who.inner] {
+            assert!(send(&guardian, Signal::STOP));
+            wait_until_stopped(guardian);
+        }
+        assert!(send(&who.inner, Signal::KILL) && send(&who.outer, Signal::KILL));
+        host.go();
+        host.exit();
+        wait_until_only(&host, &kept);
+        let report = host.report().expect("a report");
+        let told: BTreeSet<_> = report.kept.iter().copied().collect();
+        assert_eq!(told, kept.iter().copied().collect(), "{cell:?}: {report:?}");
+    }
 }
 
 /// To the kernel such a script is `/bin/sh`, as xdg-open is; its children are whatever it opens.

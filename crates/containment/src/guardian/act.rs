@@ -40,7 +40,7 @@ impl Watch {
     }
 
     /// The keep rules are read when an ending begins; before that nobody needs them in memory.
-    fn read_rules(&mut self) {
+    pub(super) fn read_rules(&mut self) {
         if self.rules.count == 0
             && self.session.board.get(Word::KeepRules) > 0
             && let Ok(texts) = self.session.texts()
@@ -64,9 +64,11 @@ impl Watch {
     /// The first blow of killing: at one stroke where a layer can do that.
     fn strike(&mut self) {
         self.mark(Word::KillAt);
-        self.set_kept_aside();
+        let none_kept_inside = self.set_kept_aside();
         let session = self.session;
-        if let Some(leaf) = self.active_leaf() {
+        if let Some(leaf) = self.active_leaf()
+            && none_kept_inside
+        {
             let _ = leaf::kill(leaf);
         }
         if session.board.has(Word::Layers, layer::PIDNS) && self.twin.is_some() {
@@ -79,14 +81,14 @@ impl Watch {
         }
     }
 
-    /// Writes down who is kept while they can still be told by their parents, and takes them out of the leaf.
-    fn set_kept_aside(&mut self) {
+    /// Writes down who is kept while they can still be told by their parents, and takes them out of the leaf. Whether
+    /// none of them is in it now: the loop can spare, the leaf cannot.
+    fn set_kept_aside(&mut self) -> bool {
         let (rules, session, leaf) = (self.rules, self.session, self.active_leaf());
-        if rules.count > 0
-            && let Some(tree) = self.tree()
-        {
-            tree::set_kept_aside(&session, tree, rules, leaf);
+        if rules.count == 0 {
+            return true;
         }
+        self.tree().is_some_and(|tree| tree::set_kept_aside(&session, tree, rules, leaf))
     }
 
     pub(super) fn kill_round(&mut self) {
@@ -114,7 +116,7 @@ impl Watch {
     fn leave_it_to_the_namespace(&mut self) {
         let mut others = 0;
         proc::numbers_in(c"/proc", |_| others += 1);
-        self.session.board.add(Word::ByKill, others - 1);
+        self.session.board.add(Word::ByKill, u64::saturating_sub(others, 1));
         if self.server != 0 {
             // Nobody will reap it, but it is known what it dies of.
             self.server = 0;
@@ -150,13 +152,14 @@ impl Watch {
         if !board.has(Word::Flags, flag::SUBREAPER) {
             self.end_without_subreaper();
         }
-        self.set_kept_aside();
+        let _ = self.set_kept_aside();
         if let Some(leaf) = self.active_leaf()
             && leaf::is_empty(leaf)
         {
             board.add_bits(Word::Proof, proof::UNPOPULATED);
         }
-        if board.get(Word::Proof) == 0
+        // That nobody is in the leaf does not tell that nobody has left it.
+        if board.get(Word::Proof) & !proof::UNPOPULATED == 0
             && board.has(Word::Flags, flag::SUBREAPER)
             && !board.has(Word::Layers, layer::PIDNS)
             && let Some(tree) = self.tree()

@@ -4,7 +4,7 @@
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
 use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{HAS_STATUS, Word, flag, packet};
+use crate::board::{HAS_STATUS, Word, flag, packet, proof};
 use crate::proc::Line;
 use crate::session::{List, Session, Texts};
 use crate::tree::{self, Tree};
@@ -59,7 +59,6 @@ pub(crate) fn conclude(session: &Session) {
             leave_nothing(session);
         }
         close_record(session, &texts);
-        texts.unmap();
     }
     session.board.set(Word::DoneAt, call::now());
 }
@@ -81,7 +80,7 @@ fn close_record(session: &Session, texts: &Texts) {
     let board = session.board;
     let (Some(record), Some(folder)) = (session.record, session.runtime_folder) else { return };
     // Without a proof something may be left, and only the record could lead to it.
-    let proven = board.get(Word::Proof) != 0 && board.survivor_count() == 0;
+    let proven = board.get(Word::Proof) & !proof::UNPOPULATED != 0 && board.survivor_count() == 0;
     if proven && board.kept_count() == 0 {
         let _ = call::unlink(folder, texts.record_name);
         return;
@@ -99,9 +98,10 @@ fn close_record(session: &Session, texts: &Texts) {
 /// Starts `on_end` and waits for it; not for ever.
 fn run_on_end(session: &Session, texts: &Texts) {
     let board = session.board;
+    let me = call::getpid();
     match fork::fork(Namespaces::NONE, ParentWaits::No, None) {
         Ok(Forked::Child) => {
-            become_on_end(texts);
+            become_on_end(texts, me);
             call::exit(127)
         }
         Ok(Forked::Parent { pid, pidfd }) => {
@@ -123,8 +123,12 @@ fn run_on_end(session: &Session, texts: &Texts) {
 }
 
 /// In the child: a session of its own, no input and no output, and nothing of ours.
-fn become_on_end(texts: &Texts) {
+fn become_on_end(texts: &Texts, guardian: i32) {
     call::setsid();
+    // If we are killed it is run again by whoever comes next; two at once would be in each other's way.
+    if call::die_with_parent().is_err() || call::getppid() != guardian {
+        return;
+    }
     let Ok(null) = call::openat(Fd::CWD, c"/dev/null", call::O_RDWR) else { return };
     let Ok(null) = call::duplicate_above(null, 3) else { return };
     for number in 0..3 {

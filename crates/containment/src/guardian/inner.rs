@@ -93,10 +93,15 @@ fn seal(session: &Session) -> Result<(), Errno> {
     if call::getuid() == 0 {
         return Err(Errno::PERM);
     }
+    // In a PID namespace the owner cannot be addressed at all, and `kill(-1)` is not used.
+    let strict = session.board.has(Word::Flags, flag::STRICT);
+    // What is refused before cannot prove anything by being refused after.
+    if !strict && call::pidfd_send(session.owner_pidfd, 0).is_err() {
+        return Err(Errno::SRCH);
+    }
     call::set_no_new_privs()?;
     call::seal_signals()?;
-    // In a PID namespace the owner cannot be addressed at all, and `kill(-1)` is not used.
-    if session.board.has(Word::Flags, flag::STRICT) {
+    if strict {
         return Ok(());
     }
     match call::pidfd_send(session.owner_pidfd, 0) {

@@ -51,6 +51,15 @@ pub(crate) fn thaw(leaf: Fd) {
     let _ = put(leaf, c"cgroup.freeze", b"0");
 }
 
+/// Whether that process is in it.
+pub(crate) fn has(leaf: Fd, pid: i32) -> bool {
+    let mut found = false;
+    let Ok(list) = call::openat(leaf, c"cgroup.procs", call::O_RDONLY) else { return false };
+    proc::numbers_from(list, |member| found |= member == pid);
+    call::close(list);
+    found
+}
+
 /// Takes one process out of the leaf, into the group around it.
 pub(crate) fn move_out(session: &Session, pid: i32) {
     if let Some(parent) = session.leaf_parent {

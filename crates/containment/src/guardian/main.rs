@@ -34,6 +34,8 @@ mod bare;
 #[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
 #[path = "../board.rs"]
 mod board;
+#[path = "../keep_rule.rs"]
+mod keep_rule;
 #[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
 #[path = "../ladder.rs"]
 mod ladder;

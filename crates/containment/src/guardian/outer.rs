@@ -65,8 +65,7 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
         call::poll(&mut fds, stuck_at.map(|at: u64| at.saturating_sub(call::now())));
         if fds[1].is_ready() {
             owner = None;
-            let patience = [Word::Grace, Word::KillAfter, Word::Verify].map(|w| session.board.get(w));
-            stuck_at = Some(patience.iter().fold(call::now() + SLACK, |sum, p| sum.saturating_add(*p)));
+            stuck_at = Some(latest_end(session));
         }
         if fds[2].is_ready()
             && let Some(signals) = signals
@@ -76,8 +75,13 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
             let _ = call::kill(inner, call::SIGCONT);
         }
         if stuck_at.is_some_and(|at| call::now() >= at) {
-            stuck_at = None;
-            let _ = call::kill(inner, call::SIGKILL);
+            // Looked at again: the ladder may have gone on to a step that has its own time.
+            let latest = latest_end(session);
+            let stuck = call::now() >= latest;
+            stuck_at = (!stuck).then_some(latest);
+            if stuck {
+                let _ = call::kill(inner, call::SIGKILL);
+            }
         }
         if fds[0].is_ready() && reap(session, inner) {
             call::close(pidfd);
@@ -86,6 +90,21 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
             }
             return;
         }
+    }
+}
+
+/// When the ladder that is under way is over at the latest; one that is not under way begins now.
+fn latest_end(session: &Session) -> u64 {
+    let board = session.board;
+    let (kill_after, verify) = (board.get(Word::LadderKillAfter), board.get(Word::Verify));
+    let from = |at: u64, patience: &[u64]| patience.iter().fold(at.saturating_add(SLACK), |sum, p| sum.saturating_add(*p));
+    let until = board.get(Word::LadderUntil);
+    match board.get(Word::LadderState) {
+        0 => from(call::now(), &[board.get(Word::LadderGrace), kill_after, verify]),
+        1 => from(until, &[kill_after, verify]),
+        2 => from(until, &[verify]),
+        3 => from(until, &[]),
+        _ => from(call::now(), &[]),
     }
 }
 

@@ -118,6 +118,13 @@ pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &[u8])) {
 /// Whether the file could be read.
 pub(crate) fn numbers_of(file: &CStr, mut each: impl FnMut(i32)) -> bool {
     let Ok(file) = call::openat(Fd::CWD, file, call::O_RDONLY) else { return false };
+    numbers_from(file, &mut each);
+    call::close(file);
+    true
+}
+
+/// The same for a file that is open.
+pub(crate) fn numbers_from(file: Fd, mut each: impl FnMut(i32)) {
     let mut bytes = [0_u8; 1024];
     let mut number: Option<i32> = None;
     loop {
@@ -144,6 +151,4 @@ pub(crate) fn numbers_of(file: &CStr, mut each: impl FnMut(i32)) -> bool {
     if let Some(n) = number {
         each(n);
     }
-    call::close(file);
-    true
 }

@@ -44,9 +44,8 @@ impl Session {
         })
     }
 
-    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us.
-    pub(crate) fn close_all_else(&self) {
-        let ours = [
+    fn files(&self) -> [Option<Fd>; 10] {
+        [
             Some(self.board_file),
             Some(self.owner_socket),
             Some(self.owner_pidfd),
@@ -57,7 +56,14 @@ impl Session {
             Some(self.stdio[0]),
             Some(self.stdio[1]),
             Some(self.stdio[2]),
-        ];
+        ]
+    }
+
+    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us. And nobody
+    /// whom we start shall have what is ours.
+    pub(crate) fn close_all_else(&self) {
+        let ours = self.files();
+        ours.into_iter().flatten().for_each(call::close_on_exec);
         let mut from = 0_u32;
         // The next of ours at or above `from`, until there is none: a dozen files need no sorting.
         while let Some(next) = ours.iter().flatten().map(|fd| fd.0 as u32).filter(|fd| *fd >= from).min() {
@@ -76,13 +82,12 @@ impl Session {
         }
     }
 
-    /// The strings. Mapped when they are needed and given back after, so that a resting guardian holds none of them.
+    /// The strings. Mapped when they are needed, which is in a child before its exec, and at the end: a resting guardian
+    /// holds none of them.
     pub(crate) fn texts(&self) -> Result<Texts, Errno> {
         let count = |word| self.board.get(word) as usize;
-        let whole = map::read_only(self.board_file, STRINGS_AT, count(Word::StringBytes))?;
-        let mut rest = whole;
+        let mut rest = map::read_only(self.board_file, STRINGS_AT, count(Word::StringBytes))?;
         Ok(Texts {
-            whole,
             record_name: take_string(&mut rest)?,
             leaf_name: take_string(&mut rest)?,
             cwd: take_string(&mut rest)?,
@@ -98,7 +103,6 @@ impl Session {
 
 /// The strings behind the board.
 pub(crate) struct Texts {
-    whole: &'static [u8],
     pub(crate) record_name: &'static CStr,
     pub(crate) leaf_name: &'static CStr,
     pub(crate) cwd: &'static CStr,
@@ -109,13 +113,6 @@ pub(crate) struct Texts {
     pub(crate) keep_rules: List,
     pub(crate) on_end: List,
     pub(crate) on_end_environment: List,
-}
-
-impl Texts {
-    /// Gives the pages back. Taking `self` means that no string of it is used any more.
-    pub(crate) fn unmap(self) {
-        map::unmap(self.whole);
-    }
 }
 
 /// Some strings, one after the other.

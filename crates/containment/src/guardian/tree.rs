@@ -89,28 +89,30 @@ impl Tree {
     }
 }
 
-/// Calls `each` with our own children. We have one thread, so there is one list.
-fn own_children(mut each: impl FnMut(i32)) {
-    if !proc::numbers_of(c"/proc/thread-self/children", &mut each) {
-        children(call::getpid(), each);
-    }
+/// Calls `each` with our own children; whether they could be listed. We have one thread, so there is one list.
+fn own_children(mut each: impl FnMut(i32)) -> bool {
+    proc::numbers_of(c"/proc/thread-self/children", &mut each) || children(call::getpid(), each)
 }
 
-/// Calls `each` with the children of a process; those of all its threads.
-fn children(parent: i32, mut each: impl FnMut(i32)) {
+/// Calls `each` with the children of a process, those of all its threads; whether they could be listed.
+fn children(parent: i32, mut each: impl FnMut(i32)) -> bool {
     let mut listed = false;
     proc::numbers_in(proc::path(parent, b"task").as_path(), |thread| {
         let list = proc::path(parent, b"task/").number(thread as u64).text(b"/children");
         listed |= proc::numbers_of(list.as_path(), &mut each);
     });
-    if !listed {
-        // A kernel without these lists: ask every process for its parent.
-        proc::numbers_in(c"/proc", |pid| {
-            if proc::stat(pid).is_some_and(|stat| stat.ppid == parent) {
-                each(pid);
-            }
-        });
+    if listed {
+        return true;
     }
+    // A kernel without these lists: ask every process for its parent. We are among them, or /proc is not readable.
+    let mut seen_ourselves = false;
+    proc::numbers_in(c"/proc", |pid| {
+        seen_ourselves |= pid == call::getpid();
+        if proc::stat(pid).is_some_and(|stat| stat.ppid == parent) {
+            each(pid);
+        }
+    });
+    seen_ourselves
 }
 
 /// One signal to one process below us, only if it is still the one that was seen.
@@ -184,24 +186,27 @@ fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
 /// descendant that is not below a kept one.
 pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
     let mut others = false;
-    own_children(|pid| others |= !is_spared(pid, rules, board));
-    !others
+    let could_look = own_children(|pid| others |= !is_spared(pid, rules, board));
+    could_look && !others
 }
 
 /// Writes down who is kept, and takes them out of the leaf if there is one: before the leaf is killed, or removed. It is
-/// frozen meanwhile, so that nothing kept can fork a child into it behind our back.
-pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, leaf: Option<Fd>) {
+/// frozen meanwhile, so that nothing kept can fork a child into it behind our back. Whether none of them is in it now.
+pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, leaf: Option<Fd>) -> bool {
+    let mut all_out = true;
     if let Some(leaf) = leaf {
         leaf::freeze(leaf);
     }
     tree.walk(rules, session.board);
     tree.note_kept(session.board);
     if let Some(leaf) = leaf {
-        for node in tree.nodes().filter(|n| n.kept) {
+        for node in tree.nodes().filter(|n| n.kept && leaf::has(leaf, n.pid)) {
             leaf::move_out(session, node.pid);
+            all_out &= !leaf::has(leaf, node.pid);
         }
         leaf::thaw(leaf);
     }
+    all_out
 }
 
 /// Writes down who is still there, and why.

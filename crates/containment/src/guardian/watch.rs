@@ -61,6 +61,13 @@ impl Watch {
         let server =
             if ours && board.get(Word::ServerStatus) == 0 { board.get(Word::ServerPid) as i32 } else { 0 };
         let mut watch = Self::new(session, server, None, ladder, state);
+        if state != State::Running {
+            // It may have died in the middle of a step: with the rules read, and the leaf frozen.
+            watch.read_rules();
+            if let Some(leaf) = watch.active_leaf() {
+                leaf::thaw(leaf);
+            }
+        }
         watch.feed(Event::End(Rung::Terminate));
         watch
     }

@@ -118,7 +118,7 @@ fn the_report_is_one_line_of_json_with_all_its_fields() {
         };
         assert_eq!(fields["strength"], strength, "{fields}");
         assert_eq!(fields["layers"], serde_json::json!(layers), "{fields}");
-        assert_eq!(fields["findable"], "bycookie");
+        assert_eq!(fields["findable"], "by-cookie");
         assert_eq!(fields["verified"], true);
         assert!(fields["took_ms"].as_f64().is_some_and(|took| (0.0..10_000.0).contains(&took)), "{fields}");
 

@@ -9,8 +9,8 @@ pub(crate) const SHORT_LADDER: [&str; 4] = ["--grace", "150", "--kill-after", "1
 const SHORT_BOUND: Duration = Duration::from_millis(300);
 /// The library's own ladder for a dropped handle.
 const DROP_BOUND: Duration = Duration::from_millis(500);
-/// How long a sweep looks for what carries the mark, before it gives up.
-const SWEEP_BOUND: Duration = Duration::from_secs(5);
+/// No bound is promised for what is left to a sweep: this one only passes when something is wrong.
+const SWEEP_BOUND: Duration = Duration::from_secs(60);
 
 /// One ending of the matrix.
 #[derive(Debug)]

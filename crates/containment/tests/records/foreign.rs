@@ -1,7 +1,7 @@
 //! What lies in the folder of records and is not to be acted on.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ use crate::common::traces::names;
 fn record(boot: &str, process: &ProcessIdentity, more: &str) -> String {
     let id = "2123456bffffffff";
     let ProcessIdentity { pid, start_ticks, .. } = process;
+    let namespace = fs::metadata("/proc/self/ns/pid").expect("/proc").ino();
     format!(
-        "moored-session 1\nid {id}\nboot {boot}\nowner {pid} {}\nstarted 1\nlabel x\nprocess {pid} {start_ticks}\n{more}",
+        "moored-session 1\nid {id}\nboot {boot}\nowner {pid} {}\nstarted 1\npidns {namespace}\nlabel x\n\
+         process {pid} {start_ticks}\n{more}",
         start_ticks - 1
     )
 }

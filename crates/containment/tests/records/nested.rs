@@ -1,6 +1,7 @@
 //! Sessions inside sessions.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Child, Output, Stdio};
 
 use moored_containment::{EndReport, Findable, ProcessIdentity};
@@ -38,10 +39,16 @@ fn reports(stderr: &[u8]) -> Vec<EndReport> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {text}"))).collect()
 }
 
+#[track_caller]
 fn assert_clean(part: &Part, what: &Cell) {
+    assert_nobody_left(part, what);
+    assert!(names(&part.scratch.join("run")).is_empty(), "{what:?}: {:?}", names(&part.scratch.join("run")));
+}
+
+#[track_caller]
+fn assert_nobody_left(part: &Part, what: &Cell) {
     let left = part.mark.wait_until_none(DEADLINE);
     assert!(left.is_ok(), "{what:?}: {left:?}");
-    assert!(names(&part.scratch.join("run")).is_empty(), "{what:?}: {:?}", names(&part.scratch.join("run")));
     let leaves = part.group.as_ref().map(|group| group.leaves()).unwrap_or_default();
     assert!(leaves.is_empty(), "{what:?}: {leaves:?}");
 }
@@ -54,7 +61,7 @@ fn a_session_works_at_any_depth_and_says_how_it_can_be_found() {
         assert_eq!(ran.status.code(), Some(3), "{cell:?}: {ran:?}");
         let reports = reports(&ran.stderr);
         let findable: Vec<_> = reports.iter().map(|report| report.strength.findable).collect();
-        let (by_id, by_cookie) = (Findable::ByIdentity, Findable::ByCookie);
+        let (by_id, by_cookie) = (Findable::RecordOnly, Findable::ByCookie);
         assert_eq!(findable, [by_id, by_id, by_cookie, by_cookie, by_cookie, by_cookie], "{cell:?}");
         assert!(reports.iter().all(|report| report.verified), "{cell:?}: {reports:?}");
         assert_clean(&part, &cell);
@@ -157,8 +164,28 @@ fn the_end_of_the_outer_session_is_the_end_of_the_inner_one() {
             nested.child.wait().expect("our child");
             // Guardians that were killed with the tree could not forget their own session.
             sweep_report(cell.0, &nested.part.scratch.join("run"));
-            assert_clean(&nested.part, &cell);
+            assert_nobody_left(&nested.part, &cell);
+            if cell.1 != Hold::Strict {
+                assert_clean(&nested.part, &cell);
+            }
         }
+    }
+}
+
+/// Where all processes can be seen, a namespace that nobody is in is gone, and so is whatever was written down in it.
+#[test]
+fn a_session_of_a_namespace_that_is_gone_is_forgotten() {
+    const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+    if fs::metadata("/proc/self/ns/pid").expect("/proc").ino() != FIRST_NAMESPACE {
+        return;
+    }
+    for cell in cells_with(Hold::Strict) {
+        let mut nested = Nested::start(cell);
+        assert!(send(&nested.owner(), Signal::KILL));
+        nested.child.wait().expect("our child");
+        assert_nobody_left(&nested.part, &cell);
+        sweep_report(cell.0, &nested.part.scratch.join("run"));
+        assert_clean(&nested.part, &cell);
     }
 }
 

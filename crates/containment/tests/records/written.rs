@@ -68,7 +68,7 @@ fn the_folder_lists_live_sessions_by_label_and_forgets_ended_ones() {
         labels
     };
     assert_eq!(labels(), ["%41", "a name\nwith lines", "one"]);
-    for found in folder.sessions().expect("a folder") {
+    for mut found in folder.sessions().expect("a folder") {
         assert!(!found.claim().expect("a lock"), "a guardian holds it");
         let session = sessions.iter().find(|s| s.id() == found.record.id).expect("one of ours");
         let [outer, inner] = session.guardians();

@@ -32,6 +32,13 @@ impl Leaf {
         fs::write(self.path.join("cgroup.freeze"), if frozen { "1" } else { "0" })
     }
 
+    /// Takes one process out of it, into the group around it.
+    pub(crate) fn move_out(&self, pid: u32) {
+        if let (true, Some(parent)) = (self.members().contains(&pid), self.path.parent()) {
+            let _ = fs::write(parent.join("cgroup.procs"), pid.to_string());
+        }
+    }
+
     /// Who is in it.
     pub(crate) fn members(&self) -> Vec<u32> {
         let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();

@@ -56,7 +56,11 @@ pub(crate) fn own_user() -> u32 {
 pub(crate) fn user_folder(uid: u32) -> PathBuf {
     let run = PathBuf::from(format!("/run/user/{uid}"));
     let ours = fs::metadata(&run).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid);
-    if ours { run.join("moored") } else { PathBuf::from(format!("/tmp/moored-{uid}")) }
+    if ours { run.join("moored") } else { folder_in_tmp(uid) }
+}
+
+pub(crate) fn folder_in_tmp(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/moored-{uid}"))
 }
 
 /// Opens a folder that nobody else can write to or read, making it if it is not there.
@@ -116,7 +120,13 @@ impl Shortage {
     }
 }
 
-/// Our own three files.
-pub(crate) fn stdio() -> [BorrowedFd<'static>; 3] {
+/// The error of a process that may not open another file.
+pub(crate) fn out_of_files() -> io::Error {
+    io::Error::from_raw_os_error(libc::EMFILE)
+}
+
+/// Our own three files; `None` for one that is closed, whose number may stand for anything by now.
+pub(crate) fn stdio() -> [Option<BorrowedFd<'static>>; 3] {
     [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()]
+        .map(|fd| rustix::io::fcntl_getfd(fd).is_ok_and(|flags| flags.is_empty()).then_some(fd))
 }

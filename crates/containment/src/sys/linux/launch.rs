@@ -82,7 +82,7 @@ fn image_in_file(folder: &Path) -> io::Result<File> {
     if std::fs::read(&path).is_ok_and(|bytes| bytes == IMAGE) {
         return File::open(path);
     }
-    let draft = folder.join(format!("guardian-{}.new", std::process::id()));
+    let draft = folder.join(format!("guardian-{:016x}.new", super::files::random_u64()?));
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o700).open(&draft)?;
     file.write_all(IMAGE)?;

@@ -21,8 +21,8 @@ mod wire;
 
 pub(crate) use cgroup::{Leaf, NoLeaf, adopt_leaf, leaf_path, make_leaf};
 pub(crate) use files::{
-    Folder, Shortage, lock_exclusively, open_null, open_plain, own_user, pipe, private_folder, random_u64,
-    stdio, user_folder,
+    Folder, Shortage, folder_in_tmp, lock_exclusively, open_null, open_plain, out_of_files, own_user, pipe,
+    private_folder, random_u64, stdio, user_folder,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};
@@ -31,7 +31,8 @@ pub(crate) use process::{
     GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,
 };
 pub(crate) use procfs::{
-    boot_id, cookie_of, now_in_ticks, pid_namespace, process_ids, stat_line, status_uid,
+    boot_id, cookie_of, now_in_ticks, pid_namespace, proc_is_ours, process_ids, program_of, stat_line,
+    status_uid,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use reactor::watch;

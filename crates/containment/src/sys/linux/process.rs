@@ -53,6 +53,8 @@ impl GuardianChild {
 
     /// Waits for its end and collects it. An owner that collects every child itself may have been quicker.
     pub(crate) fn reap(&self) {
+        // One that somebody stopped would never come to its end.
+        let _ = self.0.send(libc::SIGCONT);
         let end = || waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED);
         while matches!(end(), Err(rustix::io::Errno::INTR)) {}
     }
@@ -106,13 +108,12 @@ pub(crate) fn sealing_is_available() -> Result<(), String> {
 
 /// Waits until there is something to read, an end or an error; `None` waits for ever. Whether it came.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, patience: Option<Duration>) -> io::Result<bool> {
-    let until = patience.map(|patience| std::time::Instant::now() + patience);
+    // Longer than the clock goes is for ever.
+    let until = patience.and_then(|patience| std::time::Instant::now().checked_add(patience));
     loop {
         let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
-        let time = left.map(|left| Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let seconds = |left: Duration| i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
+        let time = left.map(|left| Timespec { tv_sec: seconds(left), tv_nsec: left.subsec_nanos().into() });
         match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], time.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
             Ok(ready) => return Ok(ready > 0),

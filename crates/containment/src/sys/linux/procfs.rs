@@ -2,6 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+
+/// Whether `/proc` shows us under the number that we have: else its numbers are not those that signals take.
+pub(crate) fn proc_is_ours() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == std::process::id().to_string().as_str())
+}
 
 /// Every process there is to see, by number.
 pub(crate) fn process_ids() -> io::Result<Vec<u32>> {
@@ -27,12 +33,20 @@ pub(crate) fn status_uid(pid: u32) -> io::Result<u32> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no Uid in /proc/{pid}/status")))
 }
 
+/// What is known of the program that a process runs: its executable if we may look, its short name, its arguments.
+pub(crate) fn program_of(pid: u32) -> (Option<Vec<u8>>, Vec<u8>, Vec<u8>) {
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok().map(|exe| exe.into_os_string().into_vec());
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    (exe, read("comm"), read("cmdline"))
+}
+
 /// The RLIMIT_LOCKS of a process, if it is limited.
 pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits"))?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
-    let soft = line.and_then(|line| line.split_ascii_whitespace().next());
-    match soft {
+    // The hard one, in the second column: the soft one can be lowered and raised again by anybody.
+    let hard = line.and_then(|line| line.split_ascii_whitespace().nth(1));
+    match hard {
         Some("unlimited") => Ok(None),
         Some(value) => value.parse().map(Some).map_err(|_| io::ErrorKind::InvalidData.into()),
         None => {

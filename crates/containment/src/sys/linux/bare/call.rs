@@ -17,6 +17,7 @@ impl Errno {
     pub(crate) const ACCES: Self = Self(13);
     pub(crate) const NOTDIR: Self = Self(20);
     pub(crate) const INVAL: Self = Self(22);
+    pub(crate) const NOSYS: Self = Self(38);
 }
 
 /// An open file of ours. A number, not an owner: the guardian's few files live as long as it does, or are closed by name.
@@ -224,9 +225,22 @@ pub(crate) fn close(fd: Fd) {
 
 /// Closes `first..=last`.
 pub(crate) fn close_range(first: u32, last: u32) {
-    if first <= last {
-        let _ = plain(nr::CLOSE_RANGE, first as usize, last as usize, 0, 0);
+    /// As many as a process commonly may have, where they have to be closed one by one.
+    const COMMON_LIMIT: u32 = 1 << 16;
+    if first > last || result(plain(nr::CLOSE_RANGE, first as usize, last as usize, 0, 0)).is_ok() {
+        return;
     }
+    // Before Linux 5.9 there is no such call, and some containers forbid it.
+    for fd in first..=last.min(COMMON_LIMIT) {
+        close(Fd(fd as i32));
+    }
+}
+
+/// Sees to it that the file does not survive an exec.
+pub(crate) fn close_on_exec(fd: Fd) {
+    const F_SETFD: usize = 2;
+    const FD_CLOEXEC: usize = 1;
+    let _ = plain(nr::FCNTL, fd.raw(), F_SETFD, FD_CLOEXEC, 0);
 }
 
 /// A second number for the same file, not below `floor`, closed on exec.

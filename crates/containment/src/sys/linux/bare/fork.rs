@@ -53,11 +53,12 @@ struct CloneArgs {
     cgroup: u64,
 }
 
+const CLONE_PIDFD: u64 = 0x1000;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
 /// A copy of this process, born into `cgroup` if one is given.
 pub(crate) fn fork(namespaces: Namespaces, waits: ParentWaits, cgroup: Option<Fd>) -> Result<Forked, Errno> {
-    const CLONE_PIDFD: u64 = 0x1000;
-    const CLONE_VFORK: u64 = 0x4000;
-    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let mut pidfd = -1_i32;
     let mut args = CloneArgs {
         flags: CLONE_PIDFD | namespaces.0,
@@ -74,10 +75,20 @@ pub(crate) fn fork(namespaces: Namespaces, waits: ParentWaits, cgroup: Option<Fd
     }
     // SAFETY: without CLONE_VM the child runs on a copy of all memory, this stack included, so returning twice is
     // sound; the process has one thread, so no lock can be caught half-way. The kernel writes the pidfd.
-    let pid = result(unsafe {
-        syscall(nr::CLONE3, [(&raw mut args) as usize, size_of::<CloneArgs>(), 0, 0, 0, 0])
-    })?;
+    let made = unsafe { syscall(nr::CLONE3, [(&raw mut args) as usize, size_of::<CloneArgs>(), 0, 0, 0, 0]) };
+    let pid = match result(made) {
+        // Containers often forbid the newer call, whose arguments their filters cannot read.
+        Err(Errno::NOSYS) if cgroup.is_none() => older_clone(args.flags, &mut pidfd)?,
+        other => other?,
+    };
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { pid: pid as i32, pidfd: Fd(pidfd) } })
+}
+
+fn older_clone(flags: u64, pidfd: &mut i32) -> Result<usize, Errno> {
+    let flags = (flags | SIGCHLD as u64) as usize;
+    // SAFETY: as for clone3: no CLONE_VM, so the child has its own copy of this stack (a null stack means that), and the
+    // process has one thread. With CLONE_PIDFD the third argument is where the kernel writes the pidfd.
+    result(unsafe { syscall(nr::CLONE, [flags, 0, (&raw mut *pidfd) as usize, 0, 0, 0]) })
 }
 
 /// A NULL-terminated list of strings, as exec wants it, with one free place before the first.

@@ -24,23 +24,15 @@ pub(crate) fn shared_words(fd: Fd, slots: usize) -> Result<&'static [AtomicU64],
     Ok(unsafe { core::slice::from_raw_parts(at as *const AtomicU64, slots) })
 }
 
-/// `len` bytes of `fd` from the page-aligned `offset`, read only. The owner sealed the file before it handed it over.
+/// `len` bytes of `fd` from the page-aligned `offset`, read only and for good. The file's size is sealed, and nobody
+/// writes to that part after the owner has.
 pub(crate) fn read_only(fd: Fd, offset: usize, len: usize) -> Result<&'static [u8], Errno> {
     if len == 0 {
         return Ok(&[]);
     }
     let at = mmap(len, PROT_READ, MAP_SHARED, fd.raw(), offset)?;
-    // SAFETY: the mapping is that long and stays until `unmap`, which nobody calls while a string of it is in use.
+    // SAFETY: the mapping is that long, and is never taken away.
     Ok(unsafe { core::slice::from_raw_parts(at as *const u8, len) })
-}
-
-/// Gives a mapping back, so that a resting guardian holds no page of it.
-pub(crate) fn unmap(bytes: &'static [u8]) {
-    if bytes.is_empty() {
-        return;
-    }
-    // SAFETY: the slice came from `read_only`, and its last user gives it up by this call.
-    let _ = unsafe { syscall(nr::MUNMAP, [bytes.as_ptr() as usize, bytes.len(), 0, 0, 0, 0]) };
 }
 
 /// A kind of value for which all zero bits are a value, so that fresh pages can hold it.

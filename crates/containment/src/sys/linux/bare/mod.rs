@@ -6,7 +6,7 @@
 //!
 //! - `arch`: how a system call is made, the numbers, and the first instruction, one file per architecture;
 //! - `start`: from the first instruction to `crate::main`, and what a panic does;
-//! - `mem`: the four memory functions that the compiler takes for granted;
+//! - `mem`: the memory functions that the compiler takes for granted;
 //! - `call`: the system calls, with slices and `Result` in place of pointers and minus signs;
 //! - `fork`: the calls that make a process or become another program;
 //! - `map`: memory from the kernel: the board shared with the owner, and scratch space for a teardown.

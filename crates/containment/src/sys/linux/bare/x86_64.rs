@@ -46,12 +46,12 @@ pub(super) mod nr {
     pub(crate) const WRITE: usize = 1;
     pub(crate) const CLOSE: usize = 3;
     pub(crate) const MMAP: usize = 9;
-    pub(crate) const MUNMAP: usize = 11;
     pub(crate) const RT_SIGACTION: usize = 13;
     pub(crate) const RT_SIGPROCMASK: usize = 14;
     pub(crate) const GETPID: usize = 39;
     pub(crate) const SENDMSG: usize = 46;
     pub(crate) const RECVFROM: usize = 45;
+    pub(crate) const CLONE: usize = 56;
     pub(crate) const EXECVE: usize = 59;
     pub(crate) const WAIT4: usize = 61;
     pub(crate) const KILL: usize = 62;
