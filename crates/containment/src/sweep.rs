@@ -5,18 +5,17 @@
 //! a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use crate::command::{Command, Recording};
 use crate::cookie::SessionId;
 use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
-use crate::keep_rule::{self, Program};
 use crate::record::Record;
 use crate::report::{ServerExit, Survivor, SurvivorReason};
 use crate::runtime_dir::{FoundRecord, RuntimeDir};
 use crate::stdio::Stdio;
-use crate::sweep_plan::{Marked, targets};
+use crate::sweep_look::{CleanLooks, look};
+use crate::sweep_plan::targets;
 use crate::sys;
 
 /// What is left of a session may take this long to end after SIGTERM.
@@ -99,18 +98,25 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
 /// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead. Of a session of
 /// another PID namespace we cannot tell: neither its owner nor what is left of it can be seen from here.
 fn is_dead(found: &mut FoundRecord) -> io::Result<bool> {
-    let of_this_boot = found.record.owner.boot == BootId::current()?;
-    if of_this_boot && found.record.pid_namespace != sys::pid_namespace()? {
+    if !found.claim()? {
         return Ok(false);
     }
-    Ok(found.claim()? && !found.record.owner.is_alive()?)
+    if is_elsewhere(&found.record)? {
+        return sys::pid_namespace_is_gone(found.record.pid_namespace);
+    }
+    Ok(!found.record.owner.is_alive()?)
+}
+
+/// Of this boot, but of another PID namespace.
+fn is_elsewhere(record: &Record) -> io::Result<bool> {
+    Ok(record.owner.boot == BootId::current()? && record.pid_namespace != sys::pid_namespace()?)
 }
 
 /// Sweeps one session whose record the caller has claimed.
 pub(crate) fn sweep_one(found: &FoundRecord, live: &[SessionId]) -> io::Result<Option<SweptSession>> {
     let record = &found.record;
-    if record.owner.boot != BootId::current()? {
-        // Nothing outlives a boot.
+    if record.owner.boot != BootId::current()? || is_elsewhere(record)? {
+        // Nothing outlives a boot, or its namespace.
         found.remove()?;
         return Ok(None);
     }
@@ -176,69 +182,6 @@ fn forget_when_kept_are_gone(found: &FoundRecord) -> io::Result<()> {
         }
     }
     found.remove()
-}
-
-/// One look at all processes.
-struct Look {
-    marked: Vec<Marked>,
-    /// Somebody ended while we looked, and may have left a child that we did not see.
-    blurred: bool,
-}
-
-/// Looks at every process. One whose mark cannot be read has none that we could act on.
-fn look(record: &Record) -> io::Result<Look> {
-    let boot = BootId::current()?;
-    let me = std::process::id();
-    let mut look = Look { marked: Vec::new(), blurred: false };
-    for pid in sys::process_ids()?.into_iter().filter(|pid| *pid != me) {
-        let seen = sys::cookie_of(pid).and_then(|cookie| Ok((cookie, stat_of(pid)?)));
-        match seen {
-            Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
-                let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot };
-                let runs_kept = record.id.covers(cookie) && runs_kept(record, pid);
-                look.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept });
-            }
-            Ok((cookie, stat)) => look.blurred |= cookie.is_some() && stat.is_zombie(),
-            Err(error) => look.blurred |= gone(&error),
-        }
-    }
-    Ok(look)
-}
-
-/// Whether it runs a program that the session keeps.
-fn runs_kept(record: &Record, pid: u32) -> bool {
-    if record.keep.is_empty() {
-        return false;
-    }
-    let (exe, name, args) = sys::program_of(pid);
-    let program = Program { exe: exe.as_deref(), name: &name, args: &args };
-    record.keep.iter().any(|rule| keep_rule::matches(rule.as_bytes(), &program))
-}
-
-fn may_be_ours(pid: u32) -> bool {
-    sys::own_user() == 0 || sys::status_uid(pid).is_ok_and(|uid| uid == sys::own_user())
-}
-
-/// How many looks in a row have found nobody, and how many of these were sharp. Two sharp ones are enough; on a machine
-/// where somebody always ends, many blurred ones have to do.
-#[derive(Default)]
-struct CleanLooks {
-    sharp: u32,
-    all: u32,
-}
-
-impl CleanLooks {
-    const SHARP_ENOUGH: u32 = 2;
-    const BLURRED_ENOUGH: u32 = 25;
-
-    fn add(&mut self, blurred: bool) {
-        self.all += 1;
-        self.sharp = if blurred { 0 } else { self.sharp + 1 };
-    }
-
-    fn are_enough(&self) -> bool {
-        self.sharp >= Self::SHARP_ENOUGH || self.all >= Self::BLURRED_ENOUGH
-    }
 }
 
 /// A leaf that stands still as long as this lives.

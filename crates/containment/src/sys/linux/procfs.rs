@@ -9,6 +9,38 @@ pub(crate) fn proc_is_ours() -> bool {
     fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == std::process::id().to_string().as_str())
 }
 
+/// Whether we see all processes, and none of them is in that PID namespace: then it is gone, with all that was in it.
+pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
+    /// The kernel gives the first namespace of all this number.
+    const FIRST_OF_ALL: u64 = 0xEFFF_FFFC;
+    if pid_namespace()? != FIRST_OF_ALL {
+        return Ok(false);
+    }
+    let name = format!("pid:[{namespace}]");
+    for pid in process_ids()? {
+        match fs::read_link(format!("/proc/{pid}/ns/pid")) {
+            Ok(link) if link.as_os_str() == name.as_str() => return Ok(false),
+            // Somebody of ours at whom we may not look: it could be there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {
+                return Ok(false);
+            }
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+fn is_ours(pid: u32) -> bool {
+    status_uid(pid).is_ok_and(|uid| uid == super::files::own_user())
+}
+
+/// The number that was given out last: where somebody who forks and exits all the time is to be found.
+pub(crate) fn last_pid() -> io::Result<u32> {
+    let load = fs::read_to_string("/proc/loadavg")?;
+    let last = load.split_ascii_whitespace().next_back().and_then(|pid| pid.parse().ok());
+    last.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Every process there is to see, by number.
 pub(crate) fn process_ids() -> io::Result<Vec<u32>> {
     let mut ids = Vec::with_capacity(256);

@@ -1,0 +1,106 @@
+//! Looking for what is left of a session among all processes, some of which never stand still.
+//!
+//! A look is no proof: whoever forks and exits all the time may be nowhere when one looks there. So a look says whether
+//! it was blurred, begins with the newest processes, and goes where numbers are given out before it says "nobody".
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
+use crate::keep_rule::{self, Program};
+use crate::record::Record;
+use crate::sweep_plan::{Marked, targets};
+use crate::sys;
+
+/// One look at all processes.
+pub(crate) struct Look {
+    pub(crate) marked: Vec<Marked>,
+    /// Somebody ended while we looked, and may have left a child that we did not see.
+    pub(crate) blurred: bool,
+}
+
+/// Looks at every process. One whose mark cannot be read has none that we could act on.
+pub(crate) fn look(record: &Record) -> io::Result<Look> {
+    let mut look = Look { marked: Vec::new(), blurred: false };
+    let mut pids = sys::process_ids()?;
+    // The newest first: whoever forks and exits all the time is gone by the time an old one has been looked at.
+    pids.sort_unstable_by(|a, b| b.cmp(a));
+    for pid in pids {
+        look.at(record, pid)?;
+    }
+    if look.blurred && targets(record, &look.marked, &[]).is_empty() {
+        look.hunt(record)?;
+    }
+    Ok(look)
+}
+
+impl Look {
+    fn at(&mut self, record: &Record, pid: u32) -> io::Result<()> {
+        if pid == std::process::id() {
+            return Ok(());
+        }
+        match sys::cookie_of(pid).and_then(|cookie| Ok((cookie, stat_of(pid)?))) {
+            Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
+                let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot: BootId::current()? };
+                let runs_kept = record.id.covers(cookie) && runs_kept(record, pid);
+                self.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept });
+            }
+            Ok((cookie, stat)) => self.blurred |= cookie.is_some() && stat.is_zombie(),
+            Err(error) => self.blurred |= gone(&error),
+        }
+        Ok(())
+    }
+
+    /// Looks where numbers are given out, again and again: there a hopping lineage is, whenever it is.
+    fn hunt(&mut self, record: &Record) -> io::Result<()> {
+        const TIMES: u32 = 20;
+        const BEHIND: u32 = 48;
+        const AHEAD: u32 = 8;
+        for _ in 0..TIMES {
+            let last = sys::last_pid()?;
+            for pid in (last.saturating_sub(BEHIND).max(1)..=last.saturating_add(AHEAD)).rev() {
+                self.at(record, pid)?;
+            }
+            if !targets(record, &self.marked, &[]).is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether it runs a program that the session keeps.
+fn runs_kept(record: &Record, pid: u32) -> bool {
+    if record.keep.is_empty() {
+        return false;
+    }
+    let (exe, name, args) = sys::program_of(pid);
+    let program = Program { exe: exe.as_deref(), name: &name, args: &args };
+    record.keep.iter().any(|rule| keep_rule::matches(rule.as_bytes(), &program))
+}
+
+fn may_be_ours(pid: u32) -> bool {
+    sys::own_user() == 0 || sys::status_uid(pid).is_ok_and(|uid| uid == sys::own_user())
+}
+
+/// How many looks in a row have found nobody, and how many of these were sharp. Two sharp ones are enough; on a machine
+/// where somebody always ends, many blurred ones have to do.
+#[derive(Default)]
+pub(crate) struct CleanLooks {
+    sharp: u32,
+    all: u32,
+}
+
+impl CleanLooks {
+    const SHARP_ENOUGH: u32 = 2;
+    const BLURRED_ENOUGH: u32 = 25;
+
+    pub(crate) fn add(&mut self, blurred: bool) {
+        self.all += 1;
+        self.sharp = if blurred { 0 } else { self.sharp + 1 };
+    }
+
+    pub(crate) fn are_enough(&self) -> bool {
+        self.sharp >= Self::SHARP_ENOUGH || self.all >= Self::BLURRED_ENOUGH
+    }
+}
