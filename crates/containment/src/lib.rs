@@ -33,7 +33,7 @@
 //! |---|---|---|---|---|
 //! | process group | ended | escapes | escapes | ended by the next sweep |
 //! | guardian | ended, proven | ended, proven | ended, proven | ended by the next sweep |
-//! | cgroup | ended, proven | ended, proven | ended, proven | ended by the next sweep |
+//! | cgroup | ended | ended | ended | ended by the next sweep |
 //! | landlock | ended | ended | ended | ended by the next sweep |
 //! | pidns | ended, proven | ended, proven | ended, proven | ended |
 //! <!-- layers:end -->

@@ -14,7 +14,9 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
     let board = session.board;
     call::setsid();
     call::set_name(c"moored-inner");
-    if !board.has(Word::Flags, flag::STRICT) {
+    if board.has(Word::Flags, flag::STRICT) {
+        wait_to_be_known(&session);
+    } else {
         board.set(Word::InnerPid, call::getpid() as u64);
     }
     match start(&session, map_to) {
@@ -38,6 +40,17 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
         let _ = call::pidfd_send(outer, call::SIGCONT);
     }
     0
+}
+
+/// In a PID namespace only the outer guardian knows our number outside. It writes it down right after the fork; the owner
+/// must not hear of the server before.
+fn wait_to_be_known(session: &Session) {
+    const LOOK_EVERY: u64 = 20_000;
+    const LONGEST: u64 = 1_000_000_000;
+    let until = call::now() + LONGEST;
+    while session.board.get(Word::InnerPid) == 0 && call::now() < until {
+        call::poll(&mut [], Some(LOOK_EVERY));
+    }
 }
 
 fn is_over(process: Fd) -> bool {
