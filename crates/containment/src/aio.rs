@@ -146,10 +146,11 @@ impl Contained {
     /// # Errors
     /// If the guardians cannot be heard. They end the tree all the same.
     pub async fn end(&mut self, ladder: Ladder) -> Result<EndReport, EndError> {
-        self.stdin = None;
         if !self.link.owns() {
             return Err(EndError::NotOwner { session: self.link.id() });
         }
+        self.link.announce(reason::REQUESTED);
+        self.stdin = None;
         if self.link.report().is_none() {
             self.link.ask(reason::REQUESTED, &ladder);
         }

@@ -116,6 +116,7 @@ impl Contained {
     /// # Errors
     /// If the guardians cannot be heard. They end the tree all the same.
     pub fn end(&mut self, ladder: Ladder) -> Result<EndReport, EndError> {
+        self.link.announce(reason::REQUESTED);
         self.stdin = None;
         self.link.end(reason::REQUESTED, &ladder)
     }

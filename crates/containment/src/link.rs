@@ -182,6 +182,12 @@ impl Link {
         Ok(())
     }
 
+    /// Gives the reason before anything is done about it: a server that ends at the end of its input may be quicker than
+    /// our request.
+    pub(crate) fn announce(&self, reason: u64) {
+        self.shared.board().set_once(Word::Reason, reason);
+    }
+
     /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
     pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
         const SIGCONT: i32 = 18;

@@ -219,7 +219,14 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
         let killing = began.elapsed() >= KILL_AFTER;
         // What stands still cannot fork behind our back; it can be killed all the same.
         let _frozen = leaf.filter(|_| killing).map(Frozen::new);
-        let seen = look(record)?;
+        let seen = look(record, |marked| {
+            // At sight, while it is there; who is below a kept one can only be told when all have been seen.
+            let spares_nobody = record.keep.is_empty() && record.kept.is_empty();
+            let is_target = || !targets(record, &[*marked], live).is_empty();
+            if killing && spares_nobody && is_target() && signal(record, &marked.identity, SIGKILL).is_ok() {
+                swept.ended.push(marked.identity);
+            }
+        })?;
         let left = targets(record, &seen.marked, live);
         for kept in seen.marked.iter().filter(|m| m.runs_kept).map(|m| m.identity) {
             if !swept.kept.contains(&kept) {
@@ -251,6 +258,8 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
     if clean.are_enough() {
         swept.survivors.clear();
     }
+    swept.ended.sort_unstable();
+    swept.ended.dedup();
     Ok(swept)
 }
 

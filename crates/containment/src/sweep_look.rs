@@ -19,23 +19,24 @@ pub(crate) struct Look {
     pub(crate) blurred: bool,
 }
 
-/// Looks at every process. One whose mark cannot be read has none that we could act on.
-pub(crate) fn look(record: &Record) -> io::Result<Look> {
+/// Looks at every process, and tells `seen` of each that carries a mark the moment it is seen: some are gone the next. One
+/// whose mark cannot be read has none that we could act on.
+pub(crate) fn look(record: &Record, mut seen: impl FnMut(&Marked)) -> io::Result<Look> {
     let mut look = Look { marked: Vec::new(), blurred: false };
     let mut pids = sys::process_ids()?;
     // The newest first: whoever forks and exits all the time is gone by the time an old one has been looked at.
     pids.sort_unstable_by(|a, b| b.cmp(a));
     for pid in pids {
-        look.at(record, pid)?;
+        look.at(record, pid, &mut seen)?;
     }
     if look.blurred && targets(record, &look.marked, &[]).is_empty() {
-        look.hunt(record)?;
+        look.hunt(record, &mut seen)?;
     }
     Ok(look)
 }
 
 impl Look {
-    fn at(&mut self, record: &Record, pid: u32) -> io::Result<()> {
+    fn at(&mut self, record: &Record, pid: u32, seen: &mut impl FnMut(&Marked)) -> io::Result<()> {
         if pid == std::process::id() {
             return Ok(());
         }
@@ -43,7 +44,9 @@ impl Look {
             Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
                 let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot: BootId::current()? };
                 let runs_kept = record.id.covers(cookie) && runs_kept(record, pid);
-                self.marked.push(Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept });
+                let marked = Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept };
+                seen(&marked);
+                self.marked.push(marked);
             }
             Ok((cookie, stat)) => self.blurred |= cookie.is_some() && stat.is_zombie(),
             Err(error) => self.blurred |= gone(&error),
@@ -52,14 +55,14 @@ impl Look {
     }
 
     /// Looks where numbers are given out, again and again: there a hopping lineage is, whenever it is.
-    fn hunt(&mut self, record: &Record) -> io::Result<()> {
+    fn hunt(&mut self, record: &Record, seen: &mut impl FnMut(&Marked)) -> io::Result<()> {
         const TIMES: u32 = 20;
         const BEHIND: u32 = 48;
         const AHEAD: u32 = 8;
         for _ in 0..TIMES {
             let last = sys::last_pid()?;
             for pid in (last.saturating_sub(BEHIND).max(1)..=last.saturating_add(AHEAD)).rev() {
-                self.at(record, pid)?;
+                self.at(record, pid, seen)?;
             }
             if !targets(record, &self.marked, &[]).is_empty() {
                 break;

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use common::ending::Ending;
 use common::hold::{Cell, Hold, cells, cells_with};
@@ -53,19 +54,19 @@ fn identities(pids: &Path, count: usize) -> Vec<ProcessIdentity> {
 /// Waits until exactly these are left of all that was started.
 #[track_caller]
 fn wait_until_only(host: &Host, kept: &[ProcessIdentity]) {
+    let what = (host.cell, host.ending);
     let expected: BTreeSet<_> = kept.iter().map(|kept| (kept.pid, kept.start_ticks)).collect();
-    let mut left = Vec::new();
-    wait_until("only those to be kept are left", DEADLINE, || {
-        left = host.mark.alive();
+    let began = Instant::now();
+    loop {
+        let left = host.mark.alive();
         let alive: BTreeSet<_> = left.iter().map(|s| (s.pid, s.start_ticks)).collect();
-        assert!(
-            alive.is_superset(&expected),
-            "{:?} {:?}: a kept one is gone: {left:?}",
-            host.cell,
-            host.ending
-        );
-        (alive == expected).then_some(())
-    });
+        assert!(alive.is_superset(&expected), "{what:?}: a kept one is gone: {left:?}");
+        if alive == expected {
+            return;
+        }
+        assert!(began.elapsed() < DEADLINE, "{what:?}: more are left than are kept: {left:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// From the beginning of the end to the moment at which the record is forgotten.
@@ -149,8 +150,14 @@ fn a_sweep_spares_what_the_dead_session_meant_to_keep() {
         let kept = identities(&host.scratch.join(format!("{KEPT}.pids")), 2);
         host.kill_all_of_ours();
         host.exit();
+        for _ in 0..2 {
+            sweep_as(host.user(), &host.runtime());
+            wait_until_only(&host, &kept);
+        }
+        kept.iter().for_each(|kept| assert!(send(kept, Signal::KILL)));
+        host.mark.wait_until_none(DEADLINE).expect("nobody");
         sweep_as(host.user(), &host.runtime());
-        wait_until_only(&host, &kept);
+        assert_nothing_left(&mut host);
     }
 }
 

@@ -1,25 +1,62 @@
 //! What lies in the folder of records and is not to be acted on.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use moored_containment::{BootId, ProcessIdentity, RuntimeDir, SweepReport, sweep};
+use moored_containment::{
+    Command, Layer, ProcessIdentity, Recording, RuntimeDir, Stdio, SweepReport, Use, sweep,
+};
 use moored_testkit::{Bystander, Scratch, User};
 
-use crate::common::traces::names;
+use crate::common::traces::{names, records};
 
-/// A record as a dead session of a dead owner would have left it, if `boot` is now.
-fn record(boot: &str, process: &ProcessIdentity, more: &str) -> String {
-    let id = "2123456bffffffff";
-    let ProcessIdentity { pid, start_ticks, .. } = process;
-    let namespace = fs::metadata("/proc/self/ns/pid").expect("/proc").ino();
-    format!(
-        "moored-session 1\nid {id}\nboot {boot}\nowner {pid} {}\nstarted 1\npidns {namespace}\nlabel x\n\
-         process {pid} {start_ticks}\n{more}",
-        start_ticks - 1
-    )
+/// The record of a real session that has ended, with another owner, boot or process.
+struct Forged {
+    path: PathBuf,
+    text: String,
+}
+
+impl Forged {
+    fn new(folder: &RuntimeDir) -> Self {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::Pipe).layer(Layer::Cgroup, Use::Off).recording(Recording::In(folder.clone()));
+        let server = command.spawn().expect("cat");
+        let [path] = &records(folder.path())[..] else { panic!("one session") };
+        let text = fs::read_to_string(path).expect("a record");
+        drop(server);
+        assert!(!path.exists());
+        let without_processes = text.lines().filter(|line| !line.starts_with("process "));
+        let text = without_processes.map(|line| format!("{line}\n")).collect();
+        Self { path: path.clone(), text }
+    }
+
+    /// Another value for a key that is there.
+    fn with(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        let old =
+            self.text.lines().find(|line| line.starts_with(&format!("{key} "))).expect("a key").to_owned();
+        self.text = self.text.replace(&format!("{old}\n"), &format!("{key} {value}\n"));
+        self
+    }
+
+    /// One more line.
+    fn and(mut self, line: impl std::fmt::Display) -> Self {
+        self.text += &format!("{line}\n");
+        self
+    }
+
+    fn write(self) -> PathBuf {
+        fs::write(&self.path, self.text).expect("our folder");
+        self.path
+    }
+}
+
+/// Somebody who is not of any session, and the number as a record has it.
+fn stranger() -> (Bystander, u32, u64) {
+    let stranger = Bystander::spawn();
+    let identity = ProcessIdentity::of(stranger.pid()).expect("it lives");
+    (stranger, identity.pid, identity.start_ticks)
 }
 
 fn folder() -> (Scratch, RuntimeDir) {
@@ -31,27 +68,25 @@ fn folder() -> (Scratch, RuntimeDir) {
 #[test]
 fn a_record_of_another_boot_is_only_removed() {
     let (scratch, folder) = folder();
-    let mut stranger = Bystander::spawn();
-    let process = ProcessIdentity::of(stranger.pid()).expect("it lives");
+    let (mut stranger, pid, ticks) = stranger();
     let trace = scratch.join("trace");
-    let on_end = format!("on_end /usr/bin/touch\non_end {}\n", trace.display());
-    let path = folder.path().join("2123456bffffffff.session");
-    fs::write(&path, record(&format!("{:032x}", 7), &process, &on_end)).expect("a file");
+    let forged =
+        Forged::new(&folder).with("boot", format!("{:032x}", 7)).with("owner", format!("{pid} {ticks}"));
+    let forged = forged.and(format!("on_end /usr/bin/touch\non_end {}", trace.display()));
+    let path = forged.and(format!("process {pid} {ticks}")).write();
     assert_eq!(sweep(&folder).expect("a sweep"), SweepReport::default());
     assert!(!path.exists(), "nothing of it can be left");
     assert!(!trace.exists(), "and what it wanted done is of another time");
     stranger.assert_untouched();
 }
 
-/// A record of ours may name anybody: by then the number may be another's. The cookie alone tells who is of the session.
+/// A record may name anybody: by now the number may be another's. The cookie alone tells who is of the session.
 #[test]
 fn a_record_is_no_reason_to_touch_anybody_without_the_mark() {
     let (_scratch, folder) = folder();
-    let boot = BootId::current().expect("a boot").to_string();
-    let mut stranger = Bystander::spawn();
-    let process = ProcessIdentity::of(stranger.pid()).expect("it lives");
-    let path = folder.path().join("2123456bffffffff.session");
-    fs::write(&path, record(&boot, &process, "")).expect("a file");
+    let (mut stranger, pid, ticks) = stranger();
+    let forged = Forged::new(&folder).with("owner", format!("{pid} {}", ticks - 1)).with("started", 1);
+    let path = forged.and(format!("process {pid} {ticks}")).write();
     let report = sweep(&folder).expect("a sweep");
     let [swept] = &report.sessions[..] else { panic!("{report:?}") };
     assert_eq!((swept.ended.len(), swept.survivors.len()), (0, 0), "{report:?}");
@@ -63,15 +98,16 @@ fn a_record_is_no_reason_to_touch_anybody_without_the_mark() {
 #[test]
 fn a_kept_number_that_is_another_process_by_now_is_forgotten() {
     let (_scratch, folder) = folder();
-    let boot = BootId::current().expect("a boot").to_string();
-    let mut stranger = Bystander::spawn();
-    let process = ProcessIdentity::of(stranger.pid()).expect("it lives");
-    let path = folder.path().join("2123456bffffffff.session");
-    let kept = |ticks: u64| record(&boot, &process, &format!("kept {} {ticks}\nended\n", process.pid));
-    fs::write(&path, kept(process.start_ticks)).expect("a file");
+    let (mut stranger, pid, ticks) = stranger();
+    let ended = |kept: u64| {
+        let forged = Forged::new(&folder).with("owner", format!("{pid} {}", ticks - 1));
+        forged.and(format!("kept {pid} {kept}")).and("ended").write()
+    };
+    let path = ended(ticks);
     assert_eq!(sweep(&folder).expect("a sweep"), SweepReport::default());
     assert!(path.exists(), "that very process lives");
-    fs::write(&path, kept(process.start_ticks - 1)).expect("a file");
+    fs::remove_file(path).expect("ours");
+    let path = ended(ticks - 1);
     assert_eq!(sweep(&folder).expect("a sweep"), SweepReport::default());
     assert!(!path.exists());
     stranger.assert_untouched();

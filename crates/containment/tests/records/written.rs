@@ -38,20 +38,6 @@ fn the_record_is_there_and_locked_before_the_server_runs() {
 }
 
 #[test]
-fn the_record_is_gone_however_the_session_ends() {
-    for cell in cells() {
-        for ending in Ending::ALL {
-            let mut host = Plan::new(cell, ending).misbehave(["--tree", "3", "--daemon"]).start();
-            if ending != Ending::ServerExits {
-                assert_eq!(records(&host.runtime()).len(), 1, "{cell:?} {ending:?}");
-            }
-            host.bring_end();
-            assert_nothing_left(&mut host);
-        }
-    }
-}
-
-#[test]
 fn the_folder_lists_live_sessions_by_label_and_forgets_ended_ones() {
     let scratch = Scratch::for_user(User::current());
     let folder = RuntimeDir::at(scratch.join("run")).expect("a new folder");

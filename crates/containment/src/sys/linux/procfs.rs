@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 
+use crate::stat::Stat;
+
 /// Whether `/proc` shows us under the number that we have: else its numbers are not those that signals take.
 pub(crate) fn proc_is_ours() -> bool {
     fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == std::process::id().to_string().as_str())
@@ -17,7 +19,10 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
         return Ok(false);
     }
     let name = format!("pid:[{namespace}]");
-    for pid in process_ids()? {
+    // A zombie is in its namespace until somebody collects it, but there is nothing left of it to find.
+    let is_zombie =
+        |pid: &u32| stat_line(*pid).is_ok_and(|line| Stat::parse(&line).is_some_and(|s| s.is_zombie()));
+    for pid in process_ids()?.into_iter().filter(|pid| !is_zombie(pid)) {
         match fs::read_link(format!("/proc/{pid}/ns/pid")) {
             Ok(link) if link.as_os_str() == name.as_str() => return Ok(false),
             // Somebody of ours at whom we may not look: it could be there.
