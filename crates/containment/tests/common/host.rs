@@ -217,6 +217,10 @@ impl Host {
         for process in [who.inner, who.outer, who.host] {
             assert!(send(&process, Signal::KILL));
         }
+        // Whoever is dying still holds its files, the record's lock among them.
+        for process in [who.inner, who.outer, who.host] {
+            wait_until("it is dead", DEADLINE, || (!process.is_alive().expect("/proc")).then_some(()));
+        }
     }
 
     /// Waits for the host's own end.

@@ -203,6 +203,9 @@ fn a_sweep_finds_what_two_dead_sessions_left() {
             // Some die with those that were killed before them.
             send(keeper, Signal::KILL);
         }
+        for keeper in &keepers {
+            wait_until("it is dead", DEADLINE, || (!keeper.is_alive().expect("/proc")).then_some(()));
+        }
         nested.child.wait().expect("our child");
         nested.part.mark.wait_until_at_least(7, DEADLINE).expect("orphans");
         let report = sweep_report(cell.0, &nested.part.scratch.join("run"));
