@@ -39,7 +39,9 @@ pub(crate) fn assert_nothing_left(host: &mut Host) {
     let left = host.mark.wait_until_none(DEADLINE);
     assert!(left.is_ok(), "{what:?}: {left:?}");
     host.exit();
-    assert_eq!(names(&host.runtime()), [] as [PathBuf; 0], "{what:?}");
+    let found = names(&host.runtime());
+    let texts: Vec<_> = found.iter().map(fs::read_to_string).collect();
+    assert!(found.is_empty(), "{what:?}: {found:?} {texts:?}");
     if let Some(group) = &host.group {
         assert_eq!(group.leaves(), [] as [PathBuf; 0], "{what:?}");
     }

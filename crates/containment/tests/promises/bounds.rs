@@ -20,33 +20,30 @@ const TOLERANCE: Duration = Duration::from_millis(900);
 #[test]
 fn heavy_the_default_bound_holds_and_no_server_gets_less() {
     as_each_user(|user| {
-        let (took, report) = in_time(4.0, || end(user, "end"));
-        assert_lies_within(took, 4.0);
-        assert!(
-            step_of(&report, "close") >= Duration::from_secs(2),
-            "less after EOF than it may take: {report}"
-        );
-        assert!(step_of(&report, "terminate") >= Duration::from_secs(2), "less after SIGTERM: {report}");
+        let report = assert_takes(4.0, &Course { user, ending: "end", killed: None }).expect("a report");
+        assert_took_two_seconds(&report, "close");
+        assert_took_two_seconds(&report, "terminate");
     });
     as_each_user(|user| {
-        let (took, report) = in_time(2.0, || end(user, "terminate"));
-        assert_lies_within(took, 2.0);
-        assert!(step_of(&report, "terminate") >= Duration::from_secs(2), "less after SIGTERM: {report}");
+        let report =
+            assert_takes(2.0, &Course { user, ending: "terminate", killed: None }).expect("a report");
+        assert_took_two_seconds(&report, "terminate");
     });
 }
 
 #[test]
 fn heavy_the_default_bound_holds_whoever_is_killed_on_the_way() {
     as_each_user(|user| {
+        let killed = |who, after| Course { user, ending: "end", killed: Some((who, after)) };
         thread::scope(|tests| {
             // Whoever is left goes on with the same ladder, and does not start over.
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Owner, 1.0, 4.0), 4.0));
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Owner, 3.0, 4.0), 4.0));
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Inner, 3.0, 4.0), 4.0));
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Outer, 3.0, 4.0), 4.0));
+            tests.spawn(|| assert_takes(4.0, &killed(Who::Owner, 1.0)));
+            tests.spawn(|| assert_takes(4.0, &killed(Who::Owner, 3.0)));
+            tests.spawn(|| assert_takes(4.0, &killed(Who::Inner, 3.0)));
+            tests.spawn(|| assert_takes(4.0, &killed(Who::Outer, 3.0)));
             // A guardian that sees the other one killed has no time to lose, and asks to terminate at once.
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Inner, 1.0, 3.0), 3.0));
-            tests.spawn(|| assert_lies_within(killed_on_the_way(user, Who::Outer, 1.0, 3.0), 3.0));
+            tests.spawn(|| assert_takes(3.0, &killed(Who::Inner, 1.0)));
+            tests.spawn(|| assert_takes(3.0, &killed(Who::Outer, 1.0)));
         });
     });
 }
@@ -88,54 +85,54 @@ fn as_each_user(test: impl Fn(User) + Sync) {
     });
 }
 
-/// A stubborn server's whole ending by the default ladder: how long it took, and the owner's report.
-fn end(user: User, ending: &str) -> (Duration, Value) {
-    let mut stage = Stage::set(Setting { user, layers: LOOP }, &["--ending", ending], &STUBBORN);
-    let took = took(&stage, begin(&stage));
-    stage.assert_owner_exits(OwnerExits::Code(0));
-    (took, stage.report())
+/// A stubborn server's ending by the default ladder, and who is killed how many seconds after it has begun.
+#[derive(Debug)]
+struct Course {
+    user: User,
+    ending: &'static str,
+    killed: Option<(Who, f64)>,
 }
 
-/// Asks for an end and kills one of ours some seconds later: how long all took from the asking.
-fn killed_on_the_way(user: User, who: Who, after: f64, expected: f64) -> Duration {
-    let play = || {
-        let stage = Stage::set(Setting { user, layers: LOOP }, &["--ending", "end"], &STUBBORN);
-        let began = begin(&stage);
-        thread::sleep(Duration::from_secs_f64(after).saturating_sub(began.elapsed()));
-        stage.kill(&[who]);
-        (took(&stage, began), ())
-    };
-    in_time(expected, play).0
+impl Course {
+    /// How long it takes, and what the owner reports if it lives. Nobody looks before it is about to be over: looking
+    /// is work, and all courses are on at once.
+    fn run(&self, look_after: Duration) -> (Duration, Option<Value>) {
+        let setting = Setting { user: self.user, layers: LOOP };
+        let mut stage = Stage::set(setting, &["--ending", self.ending], &STUBBORN);
+        let began = Instant::now();
+        stage.go();
+        if let Some((who, after)) = self.killed {
+            thread::sleep(Duration::from_secs_f64(after).saturating_sub(began.elapsed()));
+            stage.kill(&[who]);
+        }
+        thread::sleep(look_after.saturating_sub(began.elapsed()));
+        let looked = began.elapsed();
+        let took = looked + stage.assert_nobody_is_left(Duration::from_secs(20));
+        if matches!(self.killed, Some((Who::Owner, _))) {
+            return (took, None);
+        }
+        stage.assert_owner_exits(OwnerExits::Code(0));
+        (took, Some(stage.report()))
+    }
 }
 
-fn begin(stage: &Stage) -> Instant {
-    let began = Instant::now();
-    stage.go();
-    began
+/// Not sooner: a server must not get less time than it would without us. And not later; but a machine that is busy with
+/// something else is late once in a while, so what was late is run once more.
+fn assert_takes(seconds: f64, course: &Course) -> Option<Value> {
+    let bound = Duration::from_secs_f64(seconds);
+    let look_after = bound - Duration::from_millis(100);
+    let (mut took, mut report) = course.run(look_after);
+    if took >= bound + TOLERANCE {
+        (took, report) = course.run(look_after);
+    }
+    assert!(took >= bound, "{course:?}: over after {took:?}, but the server may take {bound:?}");
+    assert!(took < bound + TOLERANCE, "{course:?}: over after {took:?}, and not after {bound:?}");
+    report
 }
 
-fn took(stage: &Stage, began: Instant) -> Duration {
-    let passed = began.elapsed();
-    passed + stage.assert_nobody_is_left(Duration::from_secs(20))
-}
-
-/// A machine that is busy with something else is late once in a while, so what was late is played once more.
-fn in_time<T>(seconds: f64, play: impl Fn() -> (Duration, T)) -> (Duration, T) {
-    let first = play();
-    if first.0 < Duration::from_secs_f64(seconds) + TOLERANCE { first } else { play() }
-}
-
-fn step_of(report: &Value, name: &str) -> Duration {
+fn assert_took_two_seconds(report: &Value, name: &str) {
     let steps = report["steps"].as_array().into_iter().flatten();
     let step = steps.into_iter().find(|step| step["name"] == name);
-    let millis = step.and_then(|step| step["took_ms"].as_f64());
-    Duration::from_secs_f64(millis.unwrap_or_else(|| panic!("no step `{name}` in {report}")) / 1000.0)
-}
-
-/// Not sooner: a server must not get less time than it would without us. And not later.
-#[track_caller]
-fn assert_lies_within(took: Duration, seconds: f64) {
-    let bound = Duration::from_secs_f64(seconds);
-    assert!(took >= bound, "{took:?}: the server had less than the {bound:?} that it may take");
-    assert!(took < bound + TOLERANCE, "{took:?}: that is more than {bound:?}");
+    let millis = step.and_then(|step| step["took_ms"].as_f64()).unwrap_or(0.0);
+    assert!((2000.0..2900.0).contains(&millis), "the step `{name}` took {millis} ms: {report}");
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::{EndReason, RuntimeDir, SweepReport, SweptSession, sweep};
-use moored_testkit::{Scratch, User};
+use moored_testkit::{Scratch, User, wait_until};
 use rustix::process::Signal;
 
 use crate::common::ending::Ending;
 use crate::common::hold::{Cell, Hold, cells};
 use crate::common::host::{Host, Plan};
 use crate::common::part::{Part, stage};
-use crate::common::send;
 use crate::common::traces::{assert_nothing_left, names, records, wait_until_stopped};
+use crate::common::{DEADLINE, send};
 use crate::on_end::{COUNT_THE_LIVING, on_end};
 
 const STUBBORN: [&str; 8] = [
@@ -56,12 +56,10 @@ fn abandoned(cell: Cell, runtime: Option<&Path>) -> Host {
     host.kill_all_of_ours();
     host.exit();
     if cell.1 == Hold::Strict {
-        host.mark
-            .wait_until_none(crate::common::DEADLINE)
-            .expect("the kernel ends a namespace with its first process");
+        host.mark.wait_until_none(DEADLINE).expect("the kernel ends a namespace with its first process");
     } else {
         // The server itself dies with its guardian.
-        host.mark.wait_until_at_least(8, crate::common::DEADLINE).expect("orphans");
+        host.mark.wait_until_at_least(8, DEADLINE).expect("orphans");
     }
     host
 }
@@ -161,6 +159,9 @@ fn a_session_whose_owner_lives_is_left_to_its_owner() {
             wait_until_stopped(process);
         }
         assert!(send(&who.inner, Signal::KILL) && send(&who.outer, Signal::KILL));
+        for guardian in [who.inner, who.outer] {
+            wait_until("it is dead", DEADLINE, || (!guardian.is_alive().expect("/proc")).then_some(()));
+        }
         let report = sweep_report(cell.0, &host.runtime());
         assert_eq!(report, SweepReport::default(), "{cell:?}");
         assert_eq!(records(&host.runtime()).len(), 1, "{cell:?}");
