@@ -215,6 +215,7 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
     };
     let mut clean = CleanLooks::default();
     let mut asked: Vec<ProcessIdentity> = Vec::new();
+    let mut strikes = 0;
     while !clean.are_enough() {
         let killing = began.elapsed() >= KILL_AFTER;
         // What stands still cannot fork behind our back; it can be killed all the same.
@@ -250,7 +251,9 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
             }
             note(&mut swept, process, result);
         }
-        if began.elapsed() >= GIVE_UP_AFTER {
+        // A look can take seconds on a machine that is full; nobody is given up before he was struck.
+        strikes += u32::from(killing);
+        if began.elapsed() >= GIVE_UP_AFTER && strikes >= 3 {
             break;
         }
         std::thread::sleep(LOOK_AGAIN);

@@ -77,7 +77,7 @@ fn runs_kept(record: &Record, pid: u32) -> bool {
     if record.keep.is_empty() {
         return false;
     }
-    let (exe, name, args) = sys::program_of(pid);
+    let Some((exe, name, args)) = sys::program_of(pid) else { return false };
     let program = Program { exe: exe.as_deref(), name: &name, args: &args };
     record.keep.iter().any(|rule| keep_rule::matches(rule.as_bytes(), &program))
 }

@@ -1,6 +1,6 @@
 //! What is meant to live on: reading what `keep_rule` judges.
 
-use crate::bare::call;
+use crate::bare::call::{self, Errno};
 use crate::keep_rule::{self, Program};
 use crate::proc;
 use crate::session::List;
@@ -11,7 +11,12 @@ pub(crate) fn matches(rules: List, pid: i32) -> bool {
         return false;
     }
     let (mut exe, mut name, mut args) = ([0_u8; 1024], [0_u8; 32], [0_u8; 1024]);
-    let exe = call::read_link(proc::path(pid, b"exe").as_path(), &mut exe).ok();
+    let exe = match call::read_link(proc::path(pid, b"exe").as_path(), &mut exe) {
+        Ok(exe) => Some(exe),
+        Err(Errno::ACCES | Errno::PERM) => None,
+        // It is about to be gone: it runs nothing any more.
+        Err(_) => return false,
+    };
     let name = proc::read_file(proc::path(pid, b"comm").as_path(), &mut name).unwrap_or(b"");
     let args = proc::read_file(proc::path(pid, b"cmdline").as_path(), &mut args).unwrap_or(b"");
     let program = Program { exe, name, args };
