@@ -77,8 +77,8 @@ fn runs_kept(record: &Record, pid: u32) -> bool {
     if record.keep.is_empty() {
         return false;
     }
-    let Some((exe, name, args)) = sys::program_of(pid) else { return false };
-    let program = Program { exe: exe.as_deref(), name: &name, args: &args };
+    let Some(running) = sys::program_of(pid) else { return false };
+    let program = Program { exe: running.exe.as_deref(), name: &running.name, args: &running.args };
     record.keep.iter().any(|rule| keep_rule::matches(rule.as_bytes(), &program))
 }
 

@@ -70,16 +70,23 @@ pub(crate) fn status_uid(pid: u32) -> io::Result<u32> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no Uid in /proc/{pid}/status")))
 }
 
-/// What is known of the program that a process runs: its executable if we may look, its short name, its arguments. `None`
-/// if it is about to be gone, and runs nothing any more.
-pub(crate) fn program_of(pid: u32) -> Option<(Option<Vec<u8>>, Vec<u8>, Vec<u8>)> {
+/// What is known of the program that a process runs.
+pub(crate) struct RunningProgram {
+    /// Its executable, if we may look.
+    pub(crate) exe: Option<Vec<u8>>,
+    pub(crate) name: Vec<u8>,
+    pub(crate) args: Vec<u8>,
+}
+
+/// The program that a process runs; `None` if it is about to be gone, and runs nothing any more.
+pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
     let exe = match fs::read_link(format!("/proc/{pid}/exe")) {
         Ok(exe) => Some(exe.into_os_string().into_vec()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(_) => return None,
     };
     let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    Some((exe, read("comm"), read("cmdline")))
+    Some(RunningProgram { exe, name: read("comm"), args: read("cmdline") })
 }
 
 /// The RLIMIT_LOCKS of a process, if it is limited.
