@@ -116,7 +116,7 @@ fn a_second_signal_takes_it_further() {
         moored_testkit::wait_until("contain has ended", crate::common::DEADLINE, || {
             let ended = running.child.try_wait().expect("our child").is_some();
             if !ended {
-                running.send(Signal::INT);
+                running.send_if_alive(Signal::INT);
             }
             ended.then_some(())
         });

@@ -99,6 +99,13 @@ impl Running {
         assert!(common::send(&contain, signal));
     }
 
+    /// For a signal that may come too late.
+    fn send_if_alive(&self, signal: Signal) {
+        if let Ok(contain) = ProcessIdentity::of(self.child.id()) {
+            common::send(&contain, signal);
+        }
+    }
+
     fn close_stdin(&mut self) {
         self.began = Instant::now();
         self.child.stdin = None;
