@@ -99,13 +99,13 @@ fn a_killed_group_takes_the_tree_with_it_and_nobody_else() {
 #[test]
 fn a_recycled_number_is_nobody_of_ours_needs_unshare() {
     let part = Part::new("part_with_recycled_numbers", User::current());
-    let how = if User::current() == User::Root { "-pf" } else { "-Urpf" };
+    // Whoever is not root keeps the right to say which number is next.
+    let how: &[&str] = if User::current() == User::Root { &["-pf"] } else { &["-Ucpf", "--keep-caps"] };
     // The shell is the namespace's first process: it collects what falls to it, and takes all of it along in the end.
     // There is no mark around it, for a mark inside another would have to be a lower one.
     let mut command = process::Command::new("unshare");
-    command
-        .args([how, "--kill-child", "--mount-proc", "sh", "-c", r#""$@"; exit $?"#, "sh"])
-        .args(part.argv());
+    command.args(how).args(["--kill-child", "--mount-proc", "sh", "-c", r#""$@"; exit $?"#, "sh"]);
+    command.args(part.argv());
     let played = part.set(command).output().expect("unshare");
     let words = String::from_utf8_lossy(&played.stdout);
     assert!(played.status.success() && words.contains("1 passed"), "{played:?}");

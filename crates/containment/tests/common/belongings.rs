@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::group::own_group;
+use super::part;
 use super::traces::names;
 
 /// All of it, at one moment. Two of them are compared.
@@ -26,18 +26,14 @@ impl Belongings {
         let children = |task: &PathBuf| fs::read_to_string(task.join("children")).unwrap_or_default();
         let folder = std::env::var_os("MOORED_RUNTIME_DIR").expect("a folder of the part's own");
         let is_leaf = |path: &PathBuf| path.is_dir() && is_ours(path);
+        let leaves = part::group().map(|group| names(&group)).unwrap_or_default();
         Self {
             // The guardian's image is opened once, by the first session, and stays.
             files: files.filter(|file| !file.starts_with("/memfd:moored-guardian")).collect(),
             threads: tasks.len(),
             children: tasks.iter().map(children).collect(),
             records: names(Path::new(&folder)),
-            leaves: own_group()
-                .map(|group| names(&group))
-                .unwrap_or_default()
-                .into_iter()
-                .filter(is_leaf)
-                .collect(),
+            leaves: leaves.into_iter().filter(is_leaf).collect(),
             shared_memory: names(Path::new("/dev/shm")).into_iter().filter(|path| is_ours(path)).collect(),
         }
     }

@@ -14,6 +14,7 @@ use super::hold::{Cell, Hold};
 
 const STAGE: &str = "MOORED_TEST_STAGE";
 const HOLD: &str = "MOORED_TEST_HOLD";
+const GROUP: &str = "MOORED_TEST_GROUP";
 
 /// A part to be played.
 #[derive(Debug)]
@@ -66,6 +67,9 @@ impl Part {
     pub(crate) fn set(&self, mut command: Command) -> Command {
         command.env(STAGE, self.scratch.path()).env("MOORED_RUNTIME_DIR", self.scratch.join("run"));
         command.env(HOLD, format!("{:?}", self.hold));
+        if let Some(group) = &self.group {
+            command.env(GROUP, group.path());
+        }
         command.stdin(Stdio::null()).current_dir("/");
         command
     }
@@ -113,4 +117,9 @@ pub(crate) fn stage() -> Option<PathBuf> {
 pub(crate) fn hold() -> Hold {
     let name = std::env::var(HOLD).expect("a part's hold");
     Hold::ALL.into_iter().find(|hold| format!("{hold:?}") == name).expect("a known hold")
+}
+
+/// In a part: its own cgroup, if it has one.
+pub(crate) fn group() -> Option<PathBuf> {
+    std::env::var_os(GROUP).map(PathBuf::from)
 }

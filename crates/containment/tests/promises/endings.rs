@@ -148,6 +148,11 @@ impl Ending {
         matches!(self.cause, Cause::Killed([_, _]))
     }
 
+    /// Whether the owner has to end the session by itself.
+    pub(crate) fn leaves_the_owner_alone(&self) -> bool {
+        matches!(self.cause, Cause::KilledAtOnce([Who::Outer, Who::Inner]))
+    }
+
     /// Whether nobody of ours is left to end the session, so that only the kernel or the next start can.
     pub(crate) fn leaves_nobody(&self) -> bool {
         matches!(self.cause, Cause::KilledAtOnce([Who::Owner, Who::Outer, Who::Inner]))

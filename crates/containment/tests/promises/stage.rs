@@ -194,7 +194,8 @@ impl Stage {
 
     /// How the owner ended; waits for it.
     pub(crate) fn assert_owner_exits(&mut self, expected: OwnerExits) {
-        let status = self.owner.0.wait().expect("our child");
+        let status =
+            wait_until("the owner has ended", DEADLINE, || self.owner.0.try_wait().expect("our child"));
         let exited = match (status.code(), status.signal()) {
             (Some(code), _) => OwnerExits::Code(code),
             (None, signal) => OwnerExits::Signal(signal.unwrap_or(0)),
