@@ -56,7 +56,7 @@ impl Look {
 
     /// Looks where numbers are given out, again and again: there a hopping lineage is, whenever it is.
     fn hunt(&mut self, record: &Record, seen: &mut impl FnMut(&Marked)) -> io::Result<()> {
-        const TIMES: u32 = 20;
+        const TIMES: u32 = 12;
         const BEHIND: u32 = 48;
         const AHEAD: u32 = 8;
         for _ in 0..TIMES {
@@ -96,7 +96,7 @@ pub(crate) struct CleanLooks {
 
 impl CleanLooks {
     const SHARP_ENOUGH: u32 = 2;
-    const BLURRED_ENOUGH: u32 = 25;
+    const BLURRED_ENOUGH: u32 = 12;
 
     pub(crate) fn add(&mut self, blurred: bool) {
         self.all += 1;
