@@ -25,8 +25,8 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
     for pid in process_ids()?.into_iter().filter(|pid| !is_zombie(pid)) {
         match fs::read_link(format!("/proc/{pid}/ns/pid")) {
             Ok(link) if link.as_os_str() == name.as_str() => return Ok(false),
-            // Somebody of ours at whom we may not look: it could be there.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {
+            // Somebody of ours at whom we may not look, one with more privileges say: it could be there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours_and_elsewhere(pid) => {
                 return Ok(false);
             }
             _ => {}
@@ -35,8 +35,20 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-fn is_ours(pid: u32) -> bool {
-    status_uid(pid).is_ok_and(|uid| uid == super::files::own_user())
+/// Whether a process runs as our user in a PID namespace below ours. Anybody may read its `status`, which lists its
+/// number in every namespace from ours down.
+fn is_ours_and_elsewhere(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let numbers = field(&status, "NSpid:").map_or(0, |numbers| numbers.split_ascii_whitespace().count());
+    numbers != 1 && uid_in(&status) == Some(super::files::own_user())
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name))
+}
+
+fn uid_in(status: &str) -> Option<u32> {
+    field(status, "Uid:")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The number that was given out last: where somebody who forks and exits all the time is to be found.
@@ -65,8 +77,7 @@ pub(crate) fn stat_line(pid: u32) -> io::Result<Vec<u8>> {
 /// The real user of a process.
 pub(crate) fn status_uid(pid: u32) -> io::Result<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    uid.and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok())
+    uid_in(&status)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no Uid in /proc/{pid}/status")))
 }
 
