@@ -1,0 +1,219 @@
+//! Where a `run` can be found while it lives: a locked file in the user's runtime folder, and a control socket beside it.
+//!
+//! The file says what does not change; whoever wants to know more asks over the socket. The `run` itself holds the lock,
+//! so a lock that can be taken means that it is dead, and its two files may go. The containment's own record is another
+//! file: it exists while there is a tree, and a sleeping server has none.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use moored_containment::{ProcessIdentity, RuntimeDir};
+use serde::{Deserialize, Serialize};
+
+use crate::control::{Reply, Request};
+use crate::event::{Client, RunId};
+use crate::spec::Key;
+
+const FILE: &str = "run";
+const SOCKET: &str = "sock";
+
+/// What does not change while a `run` lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its name.
+    pub run: RunId,
+    /// The moored process.
+    pub moored: ProcessIdentity,
+    /// The server's name.
+    pub name: String,
+    /// The server's argv, secrets masked.
+    pub command: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Which server: same for all its instances.
+    pub server_key: Key,
+    /// Which entry of a client's config: same for all that were started from it.
+    pub entry_key: Key,
+    /// Who asked for it.
+    pub client: Option<Client>,
+    /// When it began, by the wall clock.
+    pub started_at: Timestamp,
+    /// Where the server's stderr is kept.
+    pub log_file: Option<PathBuf>,
+    /// Where its PID file is.
+    pub pid_file: Option<PathBuf>,
+    /// How many instances of this server may be awake at once.
+    pub max_instances: Option<u32>,
+}
+
+/// A place in the runtime folder, held as long as this lives.
+#[derive(Debug)]
+pub struct Berth {
+    folder: PathBuf,
+    run: RunId,
+    _lock: File,
+}
+
+impl Berth {
+    /// Takes a place. It has its name only once it is whole and locked.
+    ///
+    /// # Errors
+    /// If the folder cannot be written to.
+    pub fn take(folder: &RuntimeDir, facts: &Facts) -> io::Result<Self> {
+        let folder = folder.path().to_path_buf();
+        let draft = folder.join(format!(".{}.{FILE}", facts.run));
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.lock()?;
+        let written = file
+            .write_all(&serde_json::to_vec(facts)?)
+            .and_then(|()| fs::rename(&draft, path_of(&folder, facts.run, FILE)));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&draft);
+            return Err(error);
+        }
+        Ok(Self { folder, run: facts.run, _lock: file })
+    }
+
+    /// Where the control socket belongs.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        path_of(&self.folder, self.run, SOCKET)
+    }
+}
+
+impl Drop for Berth {
+    fn drop(&mut self) {
+        // Before the lock goes, so that nobody finds the files without it. They may be gone already.
+        let _ = fs::remove_file(self.socket());
+        let _ = fs::remove_file(path_of(&self.folder, self.run, FILE));
+    }
+}
+
+fn path_of(folder: &Path, run: RunId, ending: &str) -> PathBuf {
+    folder.join(format!("{run}.{ending}"))
+}
+
+/// A `run` that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What does not change.
+    pub facts: Facts,
+    socket: PathBuf,
+}
+
+impl Found {
+    /// Asks it, and waits so long for the answer.
+    ///
+    /// # Errors
+    /// If it does not answer in time, or has ended meanwhile.
+    pub fn ask(&self, request: &Request, patience: Duration) -> io::Result<Reply> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        if answer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+/// Every live `run` of the user, the oldest first. What a dead one left in the folder is removed.
+///
+/// # Errors
+/// If the folder cannot be read. A file in it that cannot be read or understood is passed over.
+pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder.path())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == FILE)
+            && let Ok(Some(facts)) = look(&path)
+        {
+            let socket = path_of(folder.path(), facts.run, SOCKET);
+            found.push(Found { facts, socket });
+        }
+    }
+    found.sort_by_key(|found| found.facts.run);
+    Ok(found)
+}
+
+/// What the file says, if its `run` lives.
+fn look(path: &Path) -> io::Result<Option<Facts>> {
+    let file = File::open(path)?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Ok(Some(serde_json::from_reader(BufReader::new(&file))?)),
+        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => {
+            // It may have ended, and been removed, between the opening and the lock; a name is never used again.
+            if fs::metadata(path)
+                .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
+            {
+                fs::remove_file(path)?;
+                let _ = fs::remove_file(path.with_extension(SOCKET));
+            }
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (PathBuf, RuntimeDir) {
+        let path = std::env::temp_dir().join(format!("moored-berth-{}", RunId::generate()));
+        let folder = RuntimeDir::at(&path).expect("a folder");
+        (path, folder)
+    }
+
+    fn facts() -> Facts {
+        Facts {
+            run: RunId::generate(),
+            moored: ProcessIdentity::of(std::process::id()).expect("us"),
+            name: "srv".into(),
+            command: vec!["srv".into()],
+            cwd: "/".into(),
+            server_key: serde_json::from_str("1").expect("a key"),
+            entry_key: serde_json::from_str("2").expect("a key"),
+            client: None,
+            started_at: Timestamp::UNIX_EPOCH,
+            log_file: None,
+            pid_file: None,
+            max_instances: None,
+        }
+    }
+
+    #[test]
+    fn a_berth_is_found_while_it_is_held_and_not_after() {
+        let (path, folder) = folder();
+        let facts = facts();
+        let berth = Berth::take(&folder, &facts).expect("a berth");
+        let found = all(&folder).expect("a folder");
+        assert_eq!(found.iter().map(|f| &f.facts).collect::<Vec<_>>(), [&facts]);
+        drop(berth);
+        assert_eq!(all(&folder).expect("a folder"), []);
+        fs::remove_dir(path).expect("nothing is left in it");
+    }
+
+    #[test]
+    fn what_a_dead_run_left_is_removed() {
+        let (path, folder) = folder();
+        let berth = Berth::take(&folder, &facts()).expect("a berth");
+        let (file, socket) = (path_of(&berth.folder, berth.run, FILE), berth.socket());
+        fs::write(&socket, "").expect("a file");
+        let text = fs::read(&file).expect("the file");
+        drop(berth);
+        fs::write(&file, text).expect("a file that nobody locks");
+        assert_eq!(all(&folder).expect("a folder"), []);
+        fs::remove_dir(path).expect("nothing is left in it");
+    }
+}

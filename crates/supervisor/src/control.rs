@@ -1,0 +1,106 @@
+//! What is said over a `run`'s control socket: one line of JSON asks, one line answers. The socket itself is `berth`'s
+//! and `session`'s; this file owns the words.
+
+use jiff::Timestamp;
+use moored_containment::{EndReport, ProcessIdentity, SessionId, Strength};
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Counters, SleepReason};
+
+/// What can be asked of a `run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Request {
+    /// How are you?
+    Status,
+    /// End by the ladder; answered when the tree is gone and proven so.
+    Stop {
+        /// For whom.
+        by: StopBy,
+    },
+    /// Put the server to sleep, unless it is busy; answered when its tree is gone.
+    Hibernate {
+        /// Why.
+        why: SleepReason,
+    },
+}
+
+/// Who wants a `run` to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopBy {
+    /// Somebody typed `moored stop`.
+    Operator,
+    /// A newer `run` with `--over-limit stop-oldest`.
+    OverLimit,
+}
+
+/// What a `run` answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub enum Reply {
+    /// This is how I am.
+    Status(Box<Status>),
+    /// It has ended; with the report of its tree, if it had one.
+    Stopped {
+        /// How the tree ended.
+        report: Option<EndReport>,
+    },
+    /// It sleeps.
+    Hibernating {
+        /// How the tree ended; none if it slept already.
+        report: Option<EndReport>,
+    },
+    /// It will not.
+    Refused {
+        /// Why, as the end of "refused: …".
+        reason: String,
+    },
+}
+
+/// What a `run` is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// The server is being started, or has not answered `initialize`.
+    Starting,
+    /// It serves.
+    Running,
+    /// The server is gone, the client's pipe is kept, and the next message starts it again.
+    Hibernating,
+    /// It is being ended.
+    Ending,
+    /// It has ended.
+    Ended,
+}
+
+/// How a `run` is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// What it is doing.
+    pub state: RunState,
+    /// The containment of the server, unless it sleeps.
+    pub session: Option<SessionId>,
+    /// The server, unless it sleeps.
+    pub server: Option<ProcessIdentity>,
+    /// Its guardians, outer and inner.
+    pub guardians: Vec<ProcessIdentity>,
+    /// How strongly it is held.
+    pub strength: Option<Strength>,
+    /// Its version, as it or the command line said.
+    pub server_version: Option<String>,
+    /// Whether the disk has something newer than what runs, and what.
+    pub stale: Option<String>,
+    /// When a message last passed.
+    pub last_activity_at: Option<Timestamp>,
+    /// How long ago that was, on a clock that does not step.
+    pub silent_ms: u64,
+    /// Calls that are not answered yet, in both directions.
+    pub in_flight: u64,
+    /// Resources that the client has subscribed to.
+    pub subscriptions: u64,
+    /// What was counted.
+    pub counters: Counters,
+    /// A newer `run` of the same client, command, folder and environment.
+    pub superseded_by: Option<crate::event::RunId>,
+}

@@ -1,0 +1,230 @@
+//! What happened: the one vocabulary. The ledger, the log and `moored events` only listen to it.
+//!
+//! An event says what was seen, with the facts as fields; it decides nothing. Times are the wall clock's, for people:
+//! no age and no bound is ever computed from them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use moored_containment::{EndReport, ProcessIdentity, ServerExit, SessionId, Strength};
+use serde::{Deserialize, Serialize};
+
+/// The name of one `run`: unique, and in the order of their starts. It stays the same when its server sleeps and wakes,
+/// which gives each waking a [`SessionId`] of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(ulid::Ulid);
+
+impl RunId {
+    /// A new one.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(ulid::Ulid::generate())
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = ParseRunIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| ParseRunIdError)
+    }
+}
+
+/// It is no id of a `run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an id is 26 letters and digits")]
+pub struct ParseRunIdError;
+
+/// Who asked for the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its number.
+    pub pid: u32,
+    /// Who it is, if it could be seen.
+    pub identity: Option<ProcessIdentity>,
+    /// What it is called: `claude`, `codex`, `node` ….
+    pub name: String,
+}
+
+/// Something that happened to one `run`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, by the wall clock.
+    pub at: Timestamp,
+    /// To which `run`.
+    pub run: RunId,
+    /// Its server's name.
+    pub server: String,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum What {
+    /// A `run` began; its server does not exist yet.
+    Begun(Begun),
+    /// A server was started, for the first time or again.
+    Started(Started),
+    /// The server has answered `initialize`.
+    Initialized {
+        /// What it calls itself.
+        server_name: Option<String>,
+        /// The version that it gave, or that we were told.
+        server_version: Option<String>,
+    },
+    /// The server was put to sleep: its tree is gone, the client's pipe stays.
+    Hibernated {
+        /// Why.
+        why: SleepReason,
+        /// How its tree ended.
+        report: EndReport,
+    },
+    /// It crashed, and is started again after a while.
+    Restarting {
+        /// The how-manieth time in a row.
+        attempt: u32,
+        /// After how long.
+        after_ms: u64,
+        /// How it ended.
+        exit: Option<ServerExit>,
+    },
+    /// What a dead session had left was ended.
+    Swept {
+        /// Whose it was.
+        session: SessionId,
+        /// How many processes.
+        ended: u64,
+        /// How many are still there.
+        survivors: u64,
+    },
+    /// A promise was weakened, or something could not be done.
+    Warned {
+        /// In a sentence.
+        message: String,
+    },
+    /// The `run` ended.
+    Ended(Ended),
+}
+
+/// What is known of a `run` at its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The moored process.
+    pub moored: ProcessIdentity,
+    /// The version of moored.
+    pub moored_version: String,
+    /// The server's argv, secrets masked.
+    pub command: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Who asked for it.
+    pub client: Option<Client>,
+}
+
+/// A server that was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its containment.
+    pub session: SessionId,
+    /// Itself.
+    pub process: ProcessIdentity,
+    /// How strongly it is held.
+    pub strength: Strength,
+    /// Why now.
+    pub why: StartReason,
+}
+
+/// Why a server was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartReason {
+    /// The `run` began.
+    First,
+    /// A message came for a sleeping server.
+    Wake,
+    /// It had crashed.
+    Restart,
+}
+
+/// Why a server was put to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SleepReason {
+    /// Silent for as long as `--idle` says.
+    Idle,
+    /// A newer instance serves the same client, and this one has been silent.
+    Superseded,
+    /// Another start would have been one too many.
+    OverLimit,
+    /// It had lived for `--max-lifetime`.
+    Lifetime,
+    /// An operator asked for it.
+    Operator,
+}
+
+/// Why a `run` ended. The first reason stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndCause {
+    /// The client closed the server's input.
+    ClientEof,
+    /// The process that held the other end of stdin died.
+    ClientGone,
+    /// This signal.
+    Signal(i32),
+    /// The server ended by itself.
+    ServerExited,
+    /// An operator said `stop`.
+    Operator,
+    /// A newer `run` was told to stop the oldest.
+    OverLimit,
+    /// moored itself was killed; the guardians ended the tree.
+    MooredKilled,
+    /// The server could not be started, or not again.
+    StartFailed,
+    /// It had crashed so often that it was not started.
+    CrashLoop,
+}
+
+/// What was counted over the life of a `run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes from the client to the server.
+    pub bytes_to_server: u64,
+    /// Bytes from the server to the client.
+    pub bytes_to_client: u64,
+    /// Messages from the client.
+    pub messages_to_server: u64,
+    /// Messages from the server.
+    pub messages_to_client: u64,
+    /// How often the server was started after having slept.
+    pub wakes: u64,
+    /// How often after having crashed.
+    pub restarts: u64,
+}
+
+/// How a `run` ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Why.
+    pub why: EndCause,
+    /// What moored exits with; none if it was killed.
+    pub exit_code: Option<i32>,
+    /// What was counted.
+    pub counters: Counters,
+    /// How the last tree ended; none if there was none then.
+    pub report: Option<EndReport>,
+}
