@@ -16,4 +16,7 @@
 pub mod berth;
 pub mod control;
 pub mod event;
+mod mcp;
+mod relay;
+pub mod session;
 pub mod spec;

@@ -1,0 +1,325 @@
+//! What is known of a conversation: what is in flight, and what a server that is started again must be told.
+//!
+//! Both sides' messages are shown to it as they pass; it changes none.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::relay::Envelope;
+
+/// A request that the client made once and that a server started anew is to be asked again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) id: Vec<u8>,
+    pub(crate) line: Vec<u8>,
+    /// What was answered, in a number; none until it is.
+    pub(crate) answer: Option<u64>,
+}
+
+/// What a server's message means to the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerSaid {
+    /// Nothing.
+    Ordinary,
+    /// It has answered `initialize`.
+    Initialized { name: Option<String>, version: Option<String> },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    pub(crate) initialize: Option<Said>,
+    pub(crate) initialized: Option<Vec<u8>>,
+    pub(crate) log_level: Option<Said>,
+    pub(crate) tools: Option<Said>,
+    pub(crate) subscriptions: BTreeMap<String, Said>,
+    /// The client's calls, by id, with their methods.
+    calls: HashMap<Vec<u8>, String>,
+    /// The server's.
+    asked: HashSet<Vec<u8>>,
+    tasks: bool,
+    answered: bool,
+}
+
+impl Talk {
+    /// Calls without an answer, in both directions.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.calls.len() + self.asked.len()
+    }
+
+    /// The client's calls without an answer.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether the server holds something that a new one would not have.
+    pub(crate) fn has_state(&self) -> bool {
+        self.tasks || !self.subscriptions.is_empty()
+    }
+
+    /// Whether the server has tasks, which a new one would not know.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.tasks
+    }
+
+    /// Whether the server is past its beginning: it has answered `initialize`, or (in the era without one) anything.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_initialized() || (self.initialize.is_none() && self.answered)
+    }
+
+    /// Whether the server has answered `initialize`.
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialize.as_ref().is_some_and(|said| said.answer.is_some())
+    }
+
+    /// The method of a call in flight.
+    pub(crate) fn method_of(&self, id: &[u8]) -> Option<&str> {
+        self.calls.get(id).map(String::as_str)
+    }
+
+    /// The server is gone: the ids of the client's calls that nobody will answer now. The server's own are forgotten.
+    pub(crate) fn take_calls(&mut self) -> Vec<Vec<u8>> {
+        self.asked.clear();
+        self.calls.drain().map(|(id, _)| id).collect()
+    }
+
+    /// The call with that id was answered by somebody else.
+    pub(crate) fn settle(&mut self, id: &[u8]) {
+        self.calls.remove(id);
+    }
+
+    pub(crate) fn hear_client(&mut self, envelope: &Envelope, line: &[u8]) {
+        if envelope.batch {
+            return each(line, |envelope, line| self.hear_client(envelope, line));
+        }
+        let Some(method) = envelope.method() else {
+            if let Some(id) = envelope.real_id() {
+                self.asked.remove(id);
+            }
+            return;
+        };
+        if let Some(id) = envelope.real_id() {
+            self.calls.insert(id.to_vec(), method.to_owned());
+            self.note_request(id, method, line);
+        } else {
+            self.note_notification(method, line);
+        }
+    }
+
+    fn note_request(&mut self, id: &[u8], method: &str, line: &[u8]) {
+        let said = || Said { id: id.to_vec(), line: line.to_vec(), answer: None };
+        match method {
+            "initialize" => {
+                *self = Self { calls: std::mem::take(&mut self.calls), ..Self::default() };
+                self.initialize = Some(said());
+            }
+            "logging/setLevel" => self.log_level = Some(said()),
+            // The first page is what a client asks for again when it is told of a change.
+            "tools/list" if self.tools.is_none() && !has_cursor(line) => self.tools = Some(said()),
+            "resources/subscribe" => {
+                if let Some(uri) = uri(line) {
+                    self.subscriptions.insert(uri, said());
+                }
+            }
+            "resources/unsubscribe" => {
+                if let Some(uri) = uri(line) {
+                    self.subscriptions.remove(&uri);
+                }
+            }
+            _ => {}
+        }
+        if method.starts_with("tasks/") || (method == "tools/call" && asks_for_a_task(line)) {
+            self.tasks = true;
+        }
+    }
+
+    fn note_notification(&mut self, method: &str, line: &[u8]) {
+        match method {
+            "notifications/initialized" => self.initialized = Some(line.to_vec()),
+            // The server need not answer it any more.
+            "notifications/cancelled" => {
+                if let Some(id) = cancelled(line) {
+                    self.calls.remove(&id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
+        if envelope.batch {
+            each(line, |envelope, line| {
+                self.hear_server(envelope, line);
+            });
+            return ServerSaid::Ordinary;
+        }
+        let Some(id) = envelope.real_id() else {
+            if envelope.method() == Some("notifications/cancelled")
+                && let Some(id) = cancelled(line)
+            {
+                self.asked.remove(&id);
+            }
+            return ServerSaid::Ordinary;
+        };
+        if envelope.method.is_some() {
+            self.asked.insert(id.to_vec());
+            return ServerSaid::Ordinary;
+        }
+        self.answered = true;
+        match self.calls.remove(id).as_deref() {
+            Some("initialize") if envelope.result => self.note_initialize(id, line),
+            Some("tools/list") if envelope.result => {
+                note_answer(&mut self.tools, id, line);
+                ServerSaid::Ordinary
+            }
+            Some(_) | None => ServerSaid::Ordinary,
+        }
+    }
+
+    fn note_initialize(&mut self, id: &[u8], line: &[u8]) -> ServerSaid {
+        note_answer(&mut self.initialize, id, line);
+        #[derive(Deserialize)]
+        struct Answer {
+            result: Outcome,
+        }
+        #[derive(Deserialize)]
+        struct Outcome {
+            #[serde(rename = "serverInfo")]
+            info: Option<Info>,
+        }
+        #[derive(Deserialize)]
+        struct Info {
+            name: Option<String>,
+            version: Option<String>,
+        }
+        let info = serde_json::from_slice::<Answer>(line).ok().and_then(|answer| answer.result.info);
+        let (name, version) = info.map_or((None, None), |info| (info.name, info.version));
+        ServerSaid::Initialized { name, version }
+    }
+}
+
+fn note_answer(said: &mut Option<Said>, id: &[u8], line: &[u8]) {
+    if let Some(said) = said.as_mut().filter(|said| said.id == id) {
+        said.answer = Some(digest(line));
+    }
+}
+
+/// What an answer to `initialize` or `tools/list` promises, in a number: capabilities or tools, whatever their order.
+pub(crate) fn digest(line: &[u8]) -> u64 {
+    let answer: Value = serde_json::from_slice(line).unwrap_or_default();
+    let result = &answer["result"];
+    let promised = [&result["capabilities"], &result["tools"]].map(Value::to_string);
+    let mut hasher = DefaultHasher::new();
+    promised.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Each message of a batch by itself.
+fn each(line: &[u8], mut see: impl FnMut(&Envelope, &[u8])) {
+    let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(line) else { return };
+    for message in messages.iter().map(|message| message.get().as_bytes()) {
+        let envelope = Envelope::of(message);
+        // A batch within a batch is none.
+        if !envelope.batch {
+            see(&envelope, message);
+        }
+    }
+}
+
+fn params<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
+    #[derive(Deserialize)]
+    struct Message<T> {
+        params: T,
+    }
+    serde_json::from_slice::<Message<T>>(line).ok().map(|message| message.params)
+}
+
+fn uri(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Params {
+        uri: String,
+    }
+    params::<Params>(line).map(|params| params.uri)
+}
+
+fn has_cursor(line: &[u8]) -> bool {
+    params::<Value>(line).is_some_and(|params| !params["cursor"].is_null())
+}
+
+fn asks_for_a_task(line: &[u8]) -> bool {
+    // Few do, and a call may be long: it is read only if the word is there at all.
+    memmem::find(line, b"\"task\"").is_some()
+        && params::<Value>(line).is_some_and(|p| p.get("task").is_some())
+}
+
+fn cancelled(line: &[u8]) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "requestId")]
+        request: Box<RawValue>,
+    }
+    params::<Params>(line).map(|params| params.request.get().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Talk {
+        fn client(&mut self, line: &str) {
+            self.hear_client(&Envelope::of(line.as_bytes()), line.as_bytes());
+        }
+
+        fn server(&mut self, line: &str) -> ServerSaid {
+            self.hear_server(&Envelope::of(line.as_bytes()), line.as_bytes())
+        }
+    }
+
+    #[test]
+    fn a_call_is_in_flight_until_it_is_answered_or_cancelled() {
+        let mut talk = Talk::default();
+        talk.client(r#"{"id":1,"method":"tools/call"}"#);
+        talk.client(r#"{"id":"b","method":"tools/call"}"#);
+        talk.server(r#"{"id":7,"method":"roots/list"}"#);
+        assert_eq!((talk.in_flight(), talk.calls()), (3, 2));
+        talk.server(r#"{"result":{},"id":1}"#);
+        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":"b"}}"#);
+        talk.client(r#"{"id":7,"result":{}}"#);
+        assert_eq!(talk.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_batch_is_each_of_its_messages() {
+        let mut talk = Talk::default();
+        talk.client(r#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"method":"c"}]"#);
+        assert_eq!(talk.calls(), 2);
+        talk.server(r#"[{"id":2,"result":{}},{"id":1,"error":{}}]"#);
+        assert_eq!(talk.calls(), 0);
+    }
+
+    #[test]
+    fn subscriptions_and_tasks_are_state_of_the_server() {
+        let mut talk = Talk::default();
+        assert!(!talk.has_state());
+        talk.client(r#"{"id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}"#);
+        assert!(talk.has_state());
+        talk.client(r#"{"id":2,"method":"resources/unsubscribe","params":{"uri":"a://b"}}"#);
+        assert!(!talk.has_state());
+        talk.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":1}}}"#);
+        assert!(talk.has_state());
+    }
+
+    #[test]
+    fn the_server_is_known_by_its_answer_to_initialize() {
+        let mut talk = Talk::default();
+        talk.client(r#"{"id":0,"method":"initialize","params":{}}"#);
+        assert!(!talk.is_initialized());
+        let said = talk.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
+        assert_eq!(said, ServerSaid::Initialized { name: Some("a".into()), version: Some("1".into()) });
+        assert!(talk.is_initialized());
+    }
+}

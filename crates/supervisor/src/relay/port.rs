@@ -1,0 +1,176 @@
+//! Our own stdin, stdout and stderr, of whatever kind they are: pipes as Python gives, sockets as Node gives, files,
+//! terminals.
+//!
+//! They are shared: a shell, a wrapper or the client itself may hold the same open file, and would be surprised to find it
+//! non-blocking. So that flag is never set on it. A pipe or a terminal is opened a second time, through `/proc/self/fd`,
+//! and that open file is ours alone; a socket is asked not to block at each call; a file never blocks for long; and for
+//! whatever cannot be had that way (somebody else's terminal) a thread blocks in our stead.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::task::{Context, Poll, ready};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, OFlags};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::time::Timespec;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::sync::mpsc;
+
+use super::watch::watch;
+
+/// How one of our files is read or written.
+#[derive(Debug)]
+enum Way {
+    /// A second opening, non-blocking.
+    Own(AsyncFd<OwnedFd>),
+    /// A socket.
+    Socket(AsyncFd<OwnedFd>),
+    /// A file, or what else is always ready.
+    Plain(File),
+}
+
+impl Way {
+    fn of(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Self> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+        Ok(match kind {
+            FileType::Socket => Self::Socket(watch(fd.try_clone_to_owned()?, interest)?),
+            FileType::RegularFile | FileType::Directory => Self::Plain(fd.try_clone_to_owned()?.into()),
+            _ => match watch(open_again(fd, interest)?, interest) {
+                Ok(own) => Self::Own(own),
+                // The kernel does not wait for this kind: /dev/null, say.
+                Err(_) => Self::Plain(fd.try_clone_to_owned()?.into()),
+            },
+        })
+    }
+}
+
+fn open_again(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<OwnedFd> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let reading = interest.is_readable();
+    let file = OpenOptions::new()
+        .read(reading)
+        .write(!reading)
+        .custom_flags(flags.bits().cast_signed())
+        .open(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+    Ok(file.into())
+}
+
+/// Something we read from.
+#[derive(Debug)]
+pub(crate) enum Inlet {
+    #[expect(private_interfaces, reason = "built here alone")]
+    Ready(Way),
+    /// A thread reads and hands over.
+    Thread(mpsc::Receiver<io::Result<Vec<u8>>>, Vec<u8>),
+}
+
+impl Inlet {
+    /// Reads from that file.
+    pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        match Way::of(fd, Interest::READABLE) {
+            Ok(way) => Ok(Self::Ready(way)),
+            Err(_) => Ok(Self::thread(fd.try_clone_to_owned()?)),
+        }
+    }
+
+    fn thread(fd: OwnedFd) -> Self {
+        let (give, take) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            let mut file = File::from(fd);
+            let mut space = vec![0; 16 << 10];
+            loop {
+                let read = match file.read(&mut space) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Err(error),
+                    Ok(n) => Ok(space[..n].to_vec()),
+                };
+                let last = !matches!(&read, Ok(bytes) if !bytes.is_empty());
+                if give.blocking_send(read).is_err() || last {
+                    return;
+                }
+            }
+        });
+        Self::Thread(take, Vec::new())
+    }
+
+    /// Reads some bytes; none is the end.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Ready(Way::Own(fd)) => {
+                when_ready(|| fd.poll_read_ready(cx), |fd| Ok(rustix::io::read(fd, &mut *into)?))
+            }
+            Self::Ready(Way::Socket(fd)) => {
+                let read = |fd: &OwnedFd| Ok(rustix::net::recv(fd, &mut *into, RecvFlags::DONTWAIT)?.0);
+                when_ready(|| fd.poll_read_ready(cx), read)
+            }
+            Self::Ready(Way::Plain(file)) => Poll::Ready(file.read(into)),
+            Self::Thread(take, held) => {
+                if held.is_empty() {
+                    *held = ready!(take.poll_recv(cx)).unwrap_or(Ok(Vec::new()))?;
+                }
+                let n = held.len().min(into.len());
+                into[..n].copy_from_slice(&held[..n]);
+                held.drain(..n);
+                Poll::Ready(Ok(n))
+            }
+        }
+    }
+}
+
+/// Tries until it is done or the file is not ready after all, in which case we are woken when it is.
+fn when_ready<'a, T>(
+    mut ready: impl FnMut() -> Poll<io::Result<AsyncFdReadyGuard<'a, OwnedFd>>>,
+    mut attempt: impl FnMut(&OwnedFd) -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    loop {
+        let mut guard = ready!(ready())?;
+        if let Ok(done) = guard.try_io(|fd| attempt(fd.get_ref())) {
+            return Poll::Ready(done);
+        }
+    }
+}
+
+/// Something we write to.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    way: Way,
+}
+
+impl Outlet {
+    /// Writes to that file.
+    pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let way = match Way::of(fd, Interest::WRITABLE) {
+            Ok(way) => way,
+            // It cannot be opened again (nobody reads any more, or it is somebody else's): written as it is.
+            Err(_) => Way::Plain(fd.try_clone_to_owned()?.into()),
+        };
+        Ok(Self { way })
+    }
+
+    /// Writes some of the bytes.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.way {
+            Way::Own(fd) => when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::io::write(fd, bytes)?)),
+            Way::Socket(fd) => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::net::send(fd, bytes, flags)?))
+            }
+            Way::Plain(file) => Poll::Ready(file.write(bytes)),
+        }
+    }
+
+    /// Whether nobody can read any more what we write.
+    pub(crate) fn is_deaf(&self) -> bool {
+        let fd = match &self.way {
+            Way::Own(fd) | Way::Socket(fd) => fd.get_ref().as_fd(),
+            Way::Plain(file) => file.as_fd(),
+        };
+        let mut fds = [PollFd::new(&fd, PollFlags::empty())];
+        let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        looked.is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    }
+}

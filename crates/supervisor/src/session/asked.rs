@@ -1,0 +1,191 @@
+//! What an operator asks, and when the server may sleep: the part of the driver that answers the door and minds the clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use moored_containment::ProcessTable;
+use tokio::time::Instant;
+
+use super::door::Asked;
+use super::driver::Driver;
+use super::limit::make_room_for_wake;
+use super::state::{Event, State};
+use crate::berth;
+use crate::control::{Reply, Request, RunState, Status, StopBy};
+use crate::event::{EndCause, RunId, SleepReason};
+use crate::spec::Idle;
+
+impl Driver {
+    pub(super) fn asked(&mut self, asked: Asked) {
+        let Asked { request, answer } = asked;
+        match request {
+            Request::Status => {
+                self.superseded_by = self.superseded();
+                // Whoever asked may have left.
+                let _ = answer.send(Reply::Status(Box::new(self.status())));
+            }
+            Request::Stop { by } => {
+                self.stops.push(answer);
+                self.dispatch(Event::Stop(match by {
+                    StopBy::Operator => EndCause::Operator,
+                    StopBy::OverLimit => EndCause::OverLimit,
+                }));
+            }
+            Request::Hibernate { why } => match self.refusal() {
+                None if self.state == State::Asleep => {
+                    let _ = answer.send(Reply::Hibernating { report: None });
+                }
+                None => {
+                    self.sleeps.push(answer);
+                    self.sleep(why);
+                }
+                Some(reason) => {
+                    let _ = answer.send(Reply::Refused { reason });
+                }
+            },
+        }
+    }
+
+    fn sleep(&mut self, why: SleepReason) {
+        self.sleep_reason = why;
+        self.dispatch(Event::Hibernate(why));
+    }
+
+    /// Why it cannot be put to sleep now.
+    fn refusal(&self) -> Option<String> {
+        match self.state {
+            State::Asleep | State::FallingAsleep => return None,
+            State::Serving => {}
+            _ => return Some("it is not serving".into()),
+        }
+        if self.spec.rules.direct {
+            return Some("its client talks to it directly".into());
+        }
+        let waiting = self.talk.in_flight() + self.held.len();
+        if waiting > 0 {
+            return Some(format!("it is busy ({waiting} in flight)"));
+        }
+        if !self.talk.is_settled() || self.replay.is_some() {
+            return Some("it has only just been started".into());
+        }
+        if self.talk.has_tasks() {
+            return Some("it has tasks".into());
+        }
+        None
+    }
+
+    /// A server that cannot take its predecessor's place is no server.
+    pub(super) fn end_for_good(&mut self) {
+        self.dispatch(Event::Stop(EndCause::StartFailed));
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let live = self.live.as_ref();
+        let silent = self.last_activity.unwrap_or(self.began).elapsed();
+        let millis = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
+        Status {
+            state: self.run_state(),
+            session: live.map(|live| live.started.session),
+            server: live.map(|live| live.started.process),
+            guardians: live.map(|live| live.guardians.to_vec()).unwrap_or_default(),
+            strength: live.map(|live| live.started.strength.clone()),
+            server_version: self.server_version.clone(),
+            stale: self.code.as_ref().and_then(super::code::Code::stale),
+            last_activity_at: self.last_activity.and_then(|_| Timestamp::now().checked_sub(silent).ok()),
+            silent_ms: millis,
+            in_flight: (self.talk.in_flight() + self.held.len()) as u64,
+            subscriptions: self.talk.subscriptions.len() as u64,
+            counters: self.counters,
+            superseded_by: self.superseded_by,
+        }
+    }
+
+    fn run_state(&self) -> RunState {
+        match self.state {
+            State::Starting(_) | State::BackingOff | State::Crashed(_) => RunState::Starting,
+            State::Serving if self.talk.is_settled() || self.spec.rules.direct => RunState::Running,
+            State::Serving => RunState::Starting,
+            State::Draining | State::Interrupted | State::Ending(_) => RunState::Ending,
+            State::FallingAsleep | State::Asleep | State::Tripped => RunState::Hibernating,
+            State::Ended(_) => RunState::Ended,
+        }
+    }
+
+    // === when it may sleep ===
+
+    fn may_think_of_sleep(&self) -> bool {
+        self.state == State::Serving && !self.spec.rules.direct && self.talk.is_settled()
+    }
+
+    pub(super) fn idle_deadline(&self) -> Option<Instant> {
+        let silence = match self.spec.rules.idle {
+            Idle::Auto(silence) | Idle::After(silence) => silence,
+            Idle::Off => return None,
+        };
+        let since = self.last_activity.max(self.looked_at).unwrap_or(self.began);
+        self.may_think_of_sleep().then(|| since + silence)
+    }
+
+    pub(super) fn lifetime_deadline(&self) -> Option<Instant> {
+        let lifetime = self.spec.rules.max_lifetime.filter(|_| self.may_think_of_sleep())?;
+        let due = self.live.as_ref()?.since + lifetime;
+        // Due already, and busy then: looked at again when that may have changed.
+        if due <= Instant::now() && self.refusal().is_some() {
+            Some(Instant::now() + LOOK_AGAIN)
+        } else {
+            Some(due)
+        }
+    }
+
+    pub(super) fn consider_sleep(&mut self, now: Instant) {
+        let lived = self.live.as_ref().map_or(Duration::ZERO, |live| now - live.since);
+        let is_old = self.spec.rules.max_lifetime.is_some_and(|lifetime| lived >= lifetime);
+        self.looked_at = Some(now);
+        if self.refusal().is_some() {
+            return;
+        }
+        if is_old {
+            return self.sleep(SleepReason::Lifetime);
+        }
+        let silent = now - self.last_activity.unwrap_or(self.began);
+        match self.spec.rules.idle {
+            Idle::After(silence) if silent >= silence => self.sleep(SleepReason::Idle),
+            Idle::Auto(silence) if silent >= silence => {
+                self.superseded_by = self.superseded();
+                if self.superseded_by.is_some() && !self.talk.has_state() && !self.has_started_processes() {
+                    self.sleep(SleepReason::Superseded);
+                }
+            }
+            Idle::After(_) | Idle::Auto(_) | Idle::Off => {}
+        }
+    }
+
+    /// A newer `run` of the same entry for the same client.
+    fn superseded(&self) -> Option<RunId> {
+        let all = berth::all(self.folder.as_ref()?).ok()?;
+        let own = &self.facts;
+        let client = own.client.as_ref()?.identity?;
+        all.iter()
+            .map(|found| &found.facts)
+            .filter(|facts| facts.run > own.run && facts.entry_key == own.entry_key)
+            .find(|facts| facts.client.as_ref().and_then(|other| other.identity) == Some(client))
+            .map(|facts| facts.run)
+    }
+
+    /// Whether the server has started anything since it answered `initialize`. Could not look: it has.
+    fn has_started_processes(&self) -> bool {
+        let (Some(live), Ok(table)) = (&self.live, ProcessTable::read()) else { return true };
+        let since = self.initialized_ticks.unwrap_or(0);
+        table.descendants(&live.started.process).iter().any(|process| process.identity.start_ticks > since)
+    }
+
+    pub(super) fn make_room_for_wake(&self) {
+        let (Some(limit), Some(folder)) = (self.spec.rules.max_instances, self.folder.clone()) else {
+            return;
+        };
+        let facts = self.facts.clone();
+        std::thread::spawn(move || make_room_for_wake(&folder, &facts, limit));
+    }
+}
+
+const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,103 @@
+//! Crashes are remembered across `run`s: a client that starts a server anew as often as it dies would fill the machine
+//! otherwise. One small file per entry in the runtime folder: a line per crash that came before `initialize` was
+//! answered, with its time on a clock that does not step, and how the server ended.
+//!
+//! After five within a minute the server is not started: the client gets an error at once. The minute passes, and the next
+//! start is another try.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use moored_containment::ServerExit;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::spec::Key;
+
+const TOO_MANY: usize = 5;
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// The file of one entry.
+#[derive(Clone, Debug)]
+pub(super) struct Crashes {
+    path: PathBuf,
+}
+
+impl Crashes {
+    pub(super) fn of(folder: &Path, entry: Key) -> Self {
+        Self { path: folder.join(format!("{entry}.crashes")) }
+    }
+
+    /// If it has crashed too often lately: the code that it exited with last.
+    pub(super) fn too_many(&self) -> Option<i32> {
+        // There is none unless it has crashed.
+        let text = fs::read_to_string(&self.path).ok()?;
+        let now = now();
+        let recent: Vec<i32> = text
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter_map(|(at, code)| Some((Duration::from_millis(at.parse().ok()?), code.parse().ok()?)))
+            .filter(|(at, _)| *at <= now && now.saturating_sub(*at) < WITHIN)
+            .map(|(_, code)| code)
+            .collect();
+        if recent.len() < TOO_MANY { None } else { recent.last().copied() }
+    }
+
+    /// It crashed. What cannot be written down is not remembered.
+    pub(super) fn note(&self, exit: Option<ServerExit>) {
+        let code = exit.map_or(1, ServerExit::exit_code);
+        let line = format!("{} {code}\n", now().as_millis());
+        // Appended in one call, so that two at once do not mix.
+        if let Ok(mut file) = File::options().append(true).create(true).mode(0o600).open(&self.path) {
+            let _ = file.write_all(line.as_bytes());
+        }
+    }
+
+    /// It works.
+    pub(super) fn forget(&self) {
+        // Most have none.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Since boot, sleep of the machine included.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::RunId;
+
+    #[test]
+    fn five_crashes_within_a_minute_are_too_many_until_it_works_again() {
+        let folder = std::env::temp_dir().join(format!("moored-crashes-{}", RunId::generate()));
+        fs::create_dir(&folder).expect("a folder");
+        let crashes = Crashes::of(&folder, serde_json::from_str("1").expect("a key"));
+        for _ in 0..4 {
+            crashes.note(Some(ServerExit::Code(1)));
+            assert_eq!(crashes.too_many(), None);
+        }
+        crashes.note(Some(ServerExit::Signal(9)));
+        assert_eq!(crashes.too_many(), Some(137));
+        crashes.forget();
+        assert_eq!(crashes.too_many(), None);
+        fs::remove_dir(folder).expect("nothing is left in it");
+    }
+
+    #[test]
+    fn crashes_of_another_minute_or_another_boot_do_not_count() {
+        let folder = std::env::temp_dir().join(format!("moored-crashes-{}", RunId::generate()));
+        fs::create_dir(&folder).expect("a folder");
+        let crashes = Crashes::of(&folder, serde_json::from_str("1").expect("a key"));
+        let later = now().as_millis() + 3_600_000;
+        fs::write(&crashes.path, format!("{later} 1\n").repeat(9)).expect("a file");
+        assert_eq!(crashes.too_many(), None);
+        crashes.forget();
+        fs::remove_dir(folder).expect("nothing is left in it");
+    }
+}

@@ -1,0 +1,53 @@
+//! The life of one `run`: the client's pipe on one side, a server that may sleep, wake and crash on the other.
+//!
+//! ```text
+//!             started               EOF, calls in flight
+//!   Starting ─────────▶ Serving ───────────────────────▶ Draining
+//!      ▲ ▲               │ │ │ EOF, client gone, TERM,      │ answered, or too long
+//!      │ │               │ │ │ stop, the server exited      ▼
+//!      │ │       idle …  │ │ └──────────────────────────▶ Ending ── tree gone ──▶ Ended
+//!      │ │               ▼ │ crashed                        ▲                      ▲
+//!      │ │   FallingAsleep └────▶ Crashed                   │ EOF, TERM, stop      │
+//!      │ │     │ tree gone          │ tree gone             │ in any of these:     │
+//!      │ │     ▼                    ▼                       │ Ending while there   │
+//!      │ └── Asleep ◀─ cooled ─ Tripped ◀─ too often ─ BackingOff ── is a tree, else┘
+//!      │  a message                                         │ time is up
+//!      └────────────────────────────────────────────────────┘
+//! ```
+//!
+//! - **Serving → Draining**: the client has closed our stdin but still reads: the server's stdin is closed at once, and
+//!   calls in flight are answered before the ladder begins, for at most half a minute.
+//! - **Ending**: the ladder of containment runs, and its proof is waited for. A second reason can take the ladder further,
+//!   never back, and the first reason stays.
+//! - **FallingAsleep → Asleep**: the tree is ended as at the end, but the client's pipe stays. The next message starts the
+//!   server again, and what it had been told is said again before that message is passed on.
+//! - **Crashed → BackingOff → Starting**: with `--restart on-crash` only. Calls in flight are answered with an error. A
+//!   server that crashes again and again is not started for a while (**Tripped**): calls are answered with an error at
+//!   once.
+//!
+//! `state` decides and is pure; `driver` is the one task that obeys it, with `traffic` for what the bytes mean and `asked`
+//! for the operator and the clock. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves the bytes, `client` finds out who asked, `door` answers the control
+//! socket, `crashes` remembers crashes across `run`s, `limit` keeps the instances few, `pid_file` and `code` look after
+//! the PID file and the program on disk.
+
+mod aside;
+mod asked;
+mod client;
+mod code;
+mod crashes;
+mod direct;
+mod door;
+mod driver;
+mod info;
+mod keeper;
+mod limit;
+mod pid_file;
+mod pump;
+mod signals;
+mod start;
+mod state;
+mod traffic;
+
+pub use limit::NoRoom;
+pub use pid_file::remove_if_dead as remove_dead_pid_file;
+pub use start::{RunError, RunOutcome, Sink, Surroundings, run};

@@ -1,0 +1,222 @@
+//! How a `run` begins: who asked, its berth, room for it, its door; then the driver. And how it ends.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use jiff::Timestamp;
+use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
+
+use super::client::ClientProcess;
+use super::direct::hangup_of;
+use super::door::Door;
+use super::driver::{Driver, Parts};
+use super::limit::{NoRoom, make_room};
+use super::pump::Pump;
+use crate::berth::{Berth, Facts};
+use crate::event::{Begun, Ended, Event, RunId, What};
+use crate::relay::{Inlet, Outlet};
+use crate::spec::ServerSpec;
+
+/// Launchers of the user's browser: what they open is the user's, not the server's.
+const LAUNCHERS: [&str; 6] =
+    ["xdg-open", "gio", "sensible-browser", "x-www-browser", "www-browser", "wslview"];
+
+/// Somebody who is told.
+pub type Sink<F> = Box<F>;
+
+/// What a `run` finds around it.
+pub struct Surroundings {
+    /// The user's runtime folder; without one nobody can find the `run`.
+    pub folder: io::Result<RuntimeDir>,
+    /// Told of everything that happens.
+    pub note: Sink<dyn FnMut(Event) + Send>,
+    /// Given the server's stderr.
+    pub log: Sink<dyn FnMut(&[u8]) + Send>,
+    /// Where that is kept, for those who ask.
+    pub log_file: Option<std::path::PathBuf>,
+    /// The name of this `run`.
+    pub run: RunId,
+    /// The version of moored.
+    pub version: &'static str,
+    /// A command that removes a PID file whose process is dead; its path is added as the last word.
+    pub remove_pid_file: Vec<OsString>,
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("run", &self.run)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a `run` ended.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// What to exit with.
+    pub exit_code: i32,
+    /// All that is known of it.
+    pub ended: Ended,
+}
+
+/// Why there was nothing to run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The server could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// There are too many of it.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// Our own files cannot be used.
+    #[error("cannot use our own {what}: {source}")]
+    Stdio {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not even ourselves are to be seen.
+    #[error("cannot see our own process in /proc: {0}")]
+    NoProc(#[source] io::Error),
+    /// No reactor.
+    #[error("cannot watch for anything: {0}")]
+    Reactor(#[source] io::Error),
+}
+
+impl RunError {
+    /// What to exit with.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Start(error) => error.exit_code(),
+            Self::NoRoom(_) | Self::Stdio { .. } | Self::NoProc(_) | Self::Reactor(_) => 125,
+        }
+    }
+}
+
+/// Runs a server for whoever is at the other end of our stdio, until one of them has enough.
+///
+/// # Errors
+/// If there was nothing to run; nothing is left then.
+pub fn run(spec: ServerSpec, surroundings: Surroundings) -> Result<RunOutcome, RunError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Reactor)?;
+    let outcome = runtime.block_on(begin(spec, surroundings));
+    // Threads that still look at something are not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn begin(spec: ServerSpec, mut around: Surroundings) -> Result<RunOutcome, RunError> {
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let client = ClientProcess::find(stdin.as_fd());
+    let facts = facts(&spec, &around, client.as_ref())?;
+    let mut warnings = Vec::new();
+    let folder = around.folder.as_ref().map_err(|error| warnings.push(not_findable(error))).ok().cloned();
+    let berth = folder.as_ref().and_then(|folder| {
+        Berth::take(folder, &facts).map_err(|error| warnings.push(not_findable(&error))).ok()
+    });
+    (around.note)(event(&facts, What::Begun(begun(&facts, around.version))));
+    if let (Some(limit), Some(folder)) = (spec.rules.max_instances, &folder) {
+        make_room(folder, &facts, limit, spec.rules.over_limit)?;
+    }
+    let door = berth.as_ref().and_then(|berth| {
+        Door::open(&berth.socket()).map_err(|error| warnings.push(not_findable(&error))).ok()
+    });
+    let pump = if spec.rules.direct {
+        Pump::idle()
+    } else {
+        pump(stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), spec.rules.line_limit)?
+    };
+    let hangup =
+        if spec.rules.direct { stdin.as_fd().try_clone_to_owned().ok().map(hangup_of) } else { None };
+    let parts = Parts { spec, facts, client, folder, pump, hangup, door, around };
+    let outcome = Driver::new(parts, &warnings).live().await;
+    drop(berth);
+    outcome
+}
+
+fn not_findable(error: &io::Error) -> String {
+    format!("`ps` and `stop` will not find this server: {error}")
+}
+
+fn facts(
+    spec: &ServerSpec,
+    around: &Surroundings,
+    client: Option<&ClientProcess>,
+) -> Result<Facts, RunError> {
+    Ok(Facts {
+        run: around.run,
+        moored: ProcessIdentity::of(std::process::id()).map_err(RunError::NoProc)?,
+        name: spec.name.clone(),
+        command: spec.masked_command(),
+        cwd: spec.cwd.clone(),
+        server_key: spec.server_key(),
+        entry_key: spec.entry_key(),
+        client: client.map(|found| found.client.clone()),
+        started_at: Timestamp::now(),
+        log_file: around.log_file.clone(),
+        pid_file: spec.rules.pid_file.clone(),
+        max_instances: spec.rules.max_instances,
+    })
+}
+
+fn begun(facts: &Facts, version: &str) -> Begun {
+    Begun {
+        moored: facts.moored,
+        moored_version: version.to_owned(),
+        command: facts.command.clone(),
+        cwd: facts.cwd.clone(),
+        client: facts.client.clone(),
+    }
+}
+
+pub(super) fn event(facts: &Facts, what: What) -> Event {
+    Event { at: Timestamp::now(), run: facts.run, server: facts.name.clone(), what }
+}
+
+fn pump(
+    stdin: BorrowedFd<'_>,
+    stdout: BorrowedFd<'_>,
+    stderr: BorrowedFd<'_>,
+    limit: usize,
+) -> Result<Pump, RunError> {
+    let input = Inlet::open(stdin).map_err(|source| RunError::Stdio { what: "stdin", source })?;
+    let output = Outlet::open(stdout).map_err(|source| RunError::Stdio { what: "stdout", source })?;
+    // Without a stderr the log still has what the server writes there.
+    Ok(Pump::new(input, output, Outlet::open(stderr).ok(), limit))
+}
+
+/// The server's command, contained by the rules.
+pub(super) fn command(spec: &ServerSpec, remove_pid_file: &[OsString]) -> Command {
+    let rules = &spec.rules;
+    let (program, args) =
+        spec.command.split_first().map_or((OsString::new(), &[][..]), |(p, a)| (p.clone(), a));
+    let mut command = Command::new(program);
+    command.args(args).label(&spec.name).ladder(rules.ladder);
+    if !rules.direct {
+        command.stdin(Stdio::Pipe).stdout(Stdio::Pipe).stderr(Stdio::Pipe);
+    }
+    if rules.sealed {
+        command.sealed();
+    }
+    if rules.strict {
+        command.strict();
+    }
+    for program in &rules.keep {
+        command.keep(program);
+    }
+    if !rules.sealed && !rules.strict {
+        for launcher in LAUNCHERS {
+            command.keep(launcher);
+        }
+    }
+    if let Some(path) = rules.pid_file.as_ref().filter(|_| !remove_pid_file.is_empty()) {
+        command.on_end(remove_pid_file.iter().cloned().chain([path.clone().into_os_string()]));
+    }
+    command
+}

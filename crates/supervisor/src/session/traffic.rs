@@ -1,0 +1,270 @@
+//! What the bytes mean to the session: the part of the driver that sees every message.
+
+use super::aside::Aside;
+use super::driver::{Driver, Held};
+use super::info::server_info;
+use super::pump::Moved;
+use super::state::{Event, State};
+use crate::event::What;
+use crate::mcp::{Failure, ServerSaid, Step, info_tool};
+use crate::relay::{Bytes, Envelope, Piece};
+
+impl Driver {
+    pub(super) fn moved(&mut self, moved: Moved) {
+        match moved {
+            Moved::FromClient(read) => self.read_client(read),
+            Moved::ClientEof => self.client_eof(),
+            Moved::FromServer(read) => {
+                let scratch = self.pump.take_scratch();
+                self.server_bytes(&scratch[..read]);
+                self.pump.give_scratch(scratch);
+            }
+            Moved::Errors(read) => {
+                let scratch = self.pump.take_scratch();
+                self.server_errors(&scratch[..read]);
+                self.pump.give_scratch(scratch);
+            }
+            // Its exit is told by itself.
+            Moved::ServerEof | Moved::Written => {}
+            Moved::ClientDeaf => self.dispatch(Event::ClientGone),
+        }
+    }
+
+    // === from the client ===
+
+    fn read_client(&mut self, read: usize) {
+        let scratch = self.pump.take_scratch();
+        self.counters.bytes_to_server += read as u64;
+        let mut splitter = std::mem::replace(&mut self.pump.from_client, crate::relay::Splitter::new(0));
+        splitter.feed(&scratch[..read], |piece| self.client_piece(piece));
+        self.pump.from_client = splitter;
+        self.pump.give_scratch(scratch);
+    }
+
+    fn client_eof(&mut self) {
+        let mut splitter = std::mem::replace(&mut self.pump.from_client, crate::relay::Splitter::new(0));
+        splitter.finish(|piece| self.client_piece(piece));
+        self.pump.from_client = splitter;
+        let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
+        let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
+        self.dispatch(Event::Eof { wanted });
+    }
+
+    fn client_piece(&mut self, piece: Piece<'_>) {
+        self.last_activity = Some(tokio::time::Instant::now());
+        match piece {
+            Piece::Message(line, envelope) => {
+                self.counters.messages_to_server += 1;
+                self.client_message(line, envelope);
+            }
+            Piece::Raw(bytes) if self.takes_messages() => self.pump.to_server.push(bytes),
+            Piece::Raw(bytes) => self.hold(bytes.to_vec(), None),
+            Piece::TooLong(envelope) => self.client_too_long(&envelope),
+        }
+    }
+
+    /// There is a server that knows all that its predecessor knew.
+    fn takes_messages(&self) -> bool {
+        self.state.has_server() && self.replay.is_none()
+    }
+
+    fn client_message(&mut self, line: Bytes<'_>, envelope: Envelope) {
+        if self.state == State::Tripped {
+            let why = format!("`{}` crashes again and again, and is not started for a while", self.spec.name);
+            return self.refuse(Some(&envelope), Failure::NotStarted, &why);
+        }
+        if self.is_for_us(&envelope, &line) {
+            return self.answer_info(&envelope);
+        }
+        if !self.takes_messages() {
+            let line = match line {
+                Bytes::Owned(line) => line,
+                Bytes::Borrowed(line) => line.to_vec(),
+            };
+            return self.hold(line, Some(envelope));
+        }
+        self.talk.hear_client(&envelope, &line);
+        match line {
+            Bytes::Borrowed(line) => self.pump.to_server.push(line),
+            Bytes::Owned(line) => self.pump.to_server.push_owned(line),
+        }
+    }
+
+    /// It waits for a server, and wakes one that sleeps.
+    fn hold(&mut self, line: Vec<u8>, envelope: Option<Envelope>) {
+        self.held.push_back(Held { line, envelope });
+        if self.state == State::Asleep {
+            self.dispatch(Event::Message);
+        }
+    }
+
+    pub(super) fn release_held(&mut self) {
+        for held in std::mem::take(&mut self.held) {
+            if let Some(envelope) = &held.envelope {
+                self.talk.hear_client(envelope, &held.line);
+            }
+            self.pump.to_server.push_owned(held.line);
+        }
+    }
+
+    /// The one call fails, nothing else does.
+    fn client_too_long(&mut self, envelope: &Envelope) {
+        let why = format!("the message is longer than {} bytes", self.spec.rules.line_limit);
+        if envelope.is_request() {
+            self.refuse(Some(envelope), Failure::TooLong, &why);
+        } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) {
+            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            self.pump.to_server.push(&line);
+        }
+        self.warn(&format!("a message of the client was dropped: {why}"));
+    }
+
+    // === from the server ===
+
+    fn server_bytes(&mut self, bytes: &[u8]) {
+        self.counters.bytes_to_client += bytes.len() as u64;
+        let mut splitter = std::mem::replace(&mut self.pump.from_server, crate::relay::Splitter::new(0));
+        splitter.feed(bytes, |piece| self.server_piece(piece));
+        self.pump.from_server = splitter;
+    }
+
+    fn server_errors(&mut self, bytes: &[u8]) {
+        (self.around.log)(bytes);
+        self.pump.push_errors(bytes);
+    }
+
+    /// What is left in the pipes of a server that has ended.
+    pub(super) fn drain(&mut self) {
+        let drained = self.pump.drain_server();
+        self.server_bytes(&drained.output);
+        self.server_errors(&drained.errors);
+        let mut splitter = std::mem::replace(&mut self.pump.from_server, crate::relay::Splitter::new(0));
+        splitter.finish(|piece| self.server_piece(piece));
+        self.pump.from_server = splitter;
+    }
+
+    fn server_piece(&mut self, piece: Piece<'_>) {
+        self.last_activity = Some(tokio::time::Instant::now());
+        match piece {
+            Piece::Message(line, envelope) => {
+                self.counters.messages_to_client += 1;
+                self.server_message(line, &envelope);
+            }
+            Piece::Raw(bytes) => self.pump.push_output(bytes),
+            Piece::TooLong(envelope) => self.server_too_long(&envelope),
+        }
+    }
+
+    fn server_message(&mut self, line: Bytes<'_>, envelope: &Envelope) {
+        if self.replay.is_some() && self.replayed(envelope, &line) {
+            return;
+        }
+        let lists_tools = self.spec.rules.info_tool
+            && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
+        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(envelope, &line) {
+            self.initialized(name, version);
+        }
+        if lists_tools {
+            self.pass_tools(&line);
+        } else if self.pump.output.is_some() {
+            match line {
+                Bytes::Borrowed(line) => self.pump.to_client.push(line),
+                Bytes::Owned(line) => self.pump.to_client.push_owned(line),
+            }
+        }
+        if self.state == State::Draining && self.talk.calls() == 0 {
+            self.dispatch(Event::Quiet);
+        }
+    }
+
+    fn initialized(&mut self, name: Option<String>, version: Option<String>) {
+        self.works();
+        self.initialized_ticks = Some(ticks_since_boot());
+        if self.spec.rules.server_version.is_none() {
+            self.server_version = version;
+        }
+        self.update_pid_file();
+        self.note(What::Initialized { server_name: name, server_version: self.server_version.clone() });
+    }
+
+    /// Whether the message was an answer to what we said again.
+    fn replayed(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
+        let Some(replay) = self.replay.as_mut() else { return false };
+        match replay.hear_server(envelope, line) {
+            Step::Pass => return false,
+            Step::Send(lines) => {
+                let changes = replay.is_done().then(|| replay.take_changes());
+                self.pump.to_server.push(&lines);
+                if let Some(changes) = changes {
+                    self.caught_up(&changes);
+                }
+            }
+            Step::Done(changes) => self.caught_up(&changes),
+            Step::Failed(why) => {
+                self.warn(&format!("the server that was started again refuses `initialize`: {why}"));
+                self.replay = None;
+                self.end_for_good();
+            }
+        }
+        true
+    }
+
+    fn caught_up(&mut self, changes: &[u8]) {
+        self.replay = None;
+        self.pump.push_output(changes);
+        self.release_held();
+    }
+
+    fn server_too_long(&mut self, envelope: &Envelope) {
+        let why = format!("the server's message is longer than {} bytes", self.spec.rules.line_limit);
+        if let Some(id) = envelope.real_id() {
+            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            if envelope.is_response() {
+                self.talk.settle(id);
+                self.pump.push_output(&line);
+            } else {
+                self.pump.to_server.push(&line);
+            }
+        }
+        self.warn(&format!("a message of the server was dropped: {why}"));
+    }
+
+    // === the info tool ===
+
+    fn is_for_us(&self, envelope: &Envelope, line: &[u8]) -> bool {
+        self.spec.rules.info_tool
+            && !self.has_own_info
+            && envelope.is_request()
+            && envelope.method() == Some("tools/call")
+            && info_tool::is_called_by(line)
+    }
+
+    fn answer_info(&mut self, envelope: &Envelope) {
+        let Some(id) = envelope.real_id().map(<[u8]>::to_vec) else { return };
+        let (folder, facts, status) = (self.folder.clone(), self.facts.clone(), self.status());
+        let tell = self.asides.clone();
+        std::thread::spawn(move || {
+            let info = server_info(folder.as_ref(), &facts, &status);
+            let line = info_tool::answer(&id, &info);
+            // Nobody listens any more if the session has ended.
+            let _ = tell.send(Aside::Line(id, line));
+        });
+    }
+
+    fn pass_tools(&mut self, line: &[u8]) {
+        match info_tool::add_to(line) {
+            info_tool::Listed::Added(added) => self.pump.push_output(&added),
+            info_tool::Listed::ServersOwn => {
+                self.has_own_info = true;
+                self.pump.push_output(line);
+            }
+            info_tool::Listed::Untouched => self.pump.push_output(line),
+        }
+    }
+}
+
+fn ticks_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let ticks = rustix::param::clock_ticks_per_second();
+    now.tv_sec.unsigned_abs() * ticks + now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000
+}
