@@ -102,7 +102,11 @@ impl SqliteLedger {
 
 /// Writes down what is new, and brings the rows of its `run`s up to date.
 fn insert(db: &Connection, entries: &[(&Event, &str)]) -> rusqlite::Result<()> {
-    let mut add = db.prepare("INSERT OR IGNORE INTO events (run, at, key, line) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut add = db.prepare(
+        // An insertion that is ignored would use up an id.
+        "INSERT INTO events (run, at, key, line) SELECT ?1, ?2, ?3, ?4
+         WHERE NOT EXISTS (SELECT 1 FROM events WHERE run = ?1 AND key = ?3)",
+    )?;
     let mut changed: BTreeMap<RunId, RunRow> = BTreeMap::new();
     for (event, line) in entries {
         let key = stable_hash(line.as_bytes()).cast_signed();

@@ -58,6 +58,10 @@ fn connect(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY)?;
+    let found = schema::version(&db)?;
+    if found > schema::NEWEST {
+        return Ok((db, found));
+    }
     // Before anything is written, or it has no effect.
     db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     let journal = if is_shared(path) { "TRUNCATE" } else { "WAL" };
