@@ -20,6 +20,7 @@ pub mod berth;
 pub mod control;
 pub mod event;
 pub mod ledger;
+pub mod operator;
 pub mod places;
 pub mod spec;
 mod stable_hash;
