@@ -11,12 +11,19 @@
 //! | [`berth`] | where a `run` can be found while it lives: its locked file and its control socket |
 //! | [`control`] | what is said over that socket |
 //! | [`ledger`] | history; losing it loses no safety |
+//! | [`log`] | each server's stderr: kept, rotated, followed |
+//! | [`places`] | where history and logs are kept |
 //! | [`operator`] | every verb that an operator has, once |
 
+mod aside;
 pub mod berth;
 pub mod control;
 pub mod event;
+pub mod ledger;
 mod mcp;
+pub mod operator;
+pub mod places;
 mod relay;
 pub mod session;
 pub mod spec;
+mod stable_hash;

@@ -50,4 +50,4 @@ mod traffic;
 
 pub use limit::NoRoom;
 pub use pid_file::remove_if_dead as remove_dead_pid_file;
-pub use start::{RunError, RunOutcome, Sink, Surroundings, run};
+pub use start::{RunError, RunOutcome, Surroundings, run};

@@ -22,17 +22,15 @@ use crate::spec::ServerSpec;
 const LAUNCHERS: [&str; 6] =
     ["xdg-open", "gio", "sensible-browser", "x-www-browser", "www-browser", "wslview"];
 
-/// Somebody who is told.
-pub type Sink<F> = Box<F>;
-
 /// What a `run` finds around it.
 pub struct Surroundings {
     /// The user's runtime folder; without one nobody can find the `run`.
     pub folder: io::Result<RuntimeDir>,
     /// Told of everything that happens.
-    pub note: Sink<dyn FnMut(Event) + Send>,
+    pub note: Box<dyn FnMut(Event) + Send>,
     /// Given the server's stderr.
-    pub log: Sink<dyn FnMut(&[u8]) + Send>,
+    #[expect(clippy::type_complexity, reason = "a callback is no simpler with a name")]
+    pub log: Box<dyn FnMut(&[u8]) + Send>,
     /// Where that is kept, for those who ask.
     pub log_file: Option<std::path::PathBuf>,
     /// The name of this `run`.

@@ -1,0 +1,128 @@
+//! `moored config`: the effective settings with their origin, where they are looked for, and whether they are sound.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::args::{ConfigVerb, RunArgs};
+use crate::exit::{Exit, Failure};
+use crate::render::{self, Table};
+use crate::settings::{self, KEYS, Kind, Layers, Origin, SettingsFile};
+
+pub(super) fn run(verb: ConfigVerb) -> Result<Exit, Failure> {
+    let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let places = settings::candidates(&cwd, &env);
+    let done = match verb {
+        ConfigVerb::Show { json } => show(&env, settings::read_all(&places)?, json),
+        ConfigVerb::Path { json } => path(&places, json),
+        ConfigVerb::Check { file: Some(file) } => check(&[file], Missing::IsWrong),
+        ConfigVerb::Check { file: None } => check(&places, Missing::IsFine),
+        ConfigVerb::Schema => Ok(render::raw(format!("{:#}\n", settings::schema()).as_bytes())?),
+    };
+    // Only `run` passes on a code that says who failed.
+    done.map(|()| Exit::Ok).map_err(|failure| failure.exit(Exit::Failure))
+}
+
+/// One setting, as it is shown.
+#[derive(Debug, Serialize)]
+struct Setting {
+    key: String,
+    value: Option<serde_json::Value>,
+    origin: &'static str,
+    /// The variable or the file that gave it.
+    from: Option<String>,
+    #[serde(skip)]
+    shown_origin: String,
+}
+
+fn show(env: &BTreeMap<OsString, OsString>, files: Vec<SettingsFile>, json: bool) -> Result<(), Failure> {
+    let layers = Layers::of_run(&RunArgs::default(), env, files);
+    let settings: Vec<Setting> =
+        KEYS.iter().map(|key| setting(key.name, key.kind, key.default, &layers)).collect();
+    if json {
+        return Ok(render::json("settings", &settings)?);
+    }
+    let mut table = Table::new(&["KEY", "VALUE", "ORIGIN"]);
+    for setting in settings {
+        let value = setting.value.map_or_else(
+            || "-".to_owned(),
+            |value| match value {
+                serde_json::Value::String(text) => text,
+                other => other.to_string(),
+            },
+        );
+        table.row([format!("run.{}", setting.key), value, setting.shown_origin]);
+    }
+    Ok(render::out(&table.text())?)
+}
+
+fn setting(key: &str, kind: Kind, default: Option<&str>, layers: &Layers) -> Setting {
+    let given = layers.given(key);
+    let origin = given.as_ref().map_or(Origin::Default, |given| given.origin.clone());
+    let values: Vec<String> = match given {
+        Some(given) => given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect(),
+        None => default.into_iter().map(str::to_owned).collect(),
+    };
+    let value = match kind {
+        Kind::List => Some(values.into()),
+        _ => values.into_iter().next().map(Into::into),
+    };
+    let (name, from) = match &origin {
+        Origin::Flag => ("flag", None),
+        Origin::Env(variable) => ("env", Some(variable.clone())),
+        Origin::File(path) => ("file", Some(path.display().to_string())),
+        Origin::Default => ("default", None),
+    };
+    Setting { key: key.to_owned(), value, origin: name, from, shown_origin: origin.to_string() }
+}
+
+/// One place, as it is shown.
+#[derive(Debug, Serialize)]
+struct Place<'a> {
+    path: &'a Path,
+    exists: bool,
+}
+
+fn path(places: &[PathBuf], json: bool) -> Result<(), Failure> {
+    let places: Vec<Place<'_>> = places.iter().map(|path| Place { path, exists: path.exists() }).collect();
+    if json {
+        return Ok(render::json("files", &places)?);
+    }
+    let mut table = Table::new(&["FILE", "EXISTS"]);
+    for place in places {
+        let exists = if place.exists { "yes" } else { "no" };
+        table.row([place.path.display().to_string(), exists.to_owned()]);
+    }
+    Ok(render::out(&table.text())?)
+}
+
+/// What a file that is not there means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    IsFine,
+    IsWrong,
+}
+
+/// Checks each, tells all that is wrong, and fails if anything is.
+fn check(places: &[PathBuf], missing: Missing) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for place in places {
+        match settings::read_one(place)? {
+            None if missing == Missing::IsFine => {}
+            None => wrong.push(format!("`{}` is not there", place.display())),
+            Some(file) => {
+                wrong.extend(file.unknown.iter().map(|what| format!("`{}`: {what}", place.display())));
+                settings::check(file)?;
+                render::out(&format!("checked {}\n", place.display()))?;
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::to(format_args!("check the settings: {}", wrong.join("; ")))
+        .hint("moored config schema shows all keys"))
+}

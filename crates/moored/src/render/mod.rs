@@ -1,0 +1,54 @@
+//! What people and programs read: tables, JSON, trees. All of stdout goes through here.
+
+mod style;
+mod table;
+mod tree;
+mod values;
+
+pub(crate) use style::{BAD, DIM, GOOD, STRONG, paint};
+pub(crate) use table::Table;
+pub(crate) use tree::{Node, tree};
+pub(crate) use values::{ago, bytes, command_line, percent, short_ids, span};
+
+use std::io::{self, Write as _};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The form of all JSON that is printed. It grows when something in it changes its meaning, not when something is added.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Prints this, with colours only where somebody sees them.
+pub(crate) fn out(text: &str) -> io::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Says this on stderr; whoever closed that does not want to know.
+pub(crate) fn say(text: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{text}");
+}
+
+/// Prints one JSON object with its version and this under that name.
+pub(crate) fn json(name: &str, value: &impl Serialize) -> io::Result<()> {
+    let mut object = Map::new();
+    object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    object.insert(name.to_owned(), serde_json::to_value(value)?);
+    raw_line(&Value::Object(object))
+}
+
+/// Past the colours: JSON has none, and a log line within may hold anything.
+fn raw_line(value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    raw(&line)
+}
+
+/// Prints bytes as they are.
+pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}

@@ -1,0 +1,259 @@
+//! What is alive: what each `run` has written in the runtime folder, what it says of itself when asked, and what the
+//! process table says of its tree. A `run` that does not answer in time is shown with what is on record.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use moored_containment::{
+    Process, ProcessIdentity, ProcessTable, Record, RuntimeDir, SessionId, StrengthLevel,
+};
+use serde::Serialize;
+
+use super::OperatorError;
+use super::processes::{measure, seconds_since};
+use super::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
+use crate::berth::{self, Facts, Found};
+use crate::control::{Reply, Request, RunState, Status};
+use crate::event::{Counters, RunId};
+
+/// How long all of them together have for their answers.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Whoever looks after the servers of one user.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    folders: Vec<RuntimeDir>,
+}
+
+/// A `run` that is alive.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// What is shown of it.
+    pub row: ServerRow,
+    /// More of it.
+    pub details: Details,
+    pub(super) found: Found,
+    /// Its processes, so that they can be told from others later.
+    pub(super) tree: Vec<ProcessIdentity>,
+}
+
+/// What is shown of a `run` to whoever asks for all.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Details {
+    /// Whether it answered when it was asked.
+    pub answers: bool,
+    /// The moored process.
+    pub moored: ProcessIdentity,
+    /// Its guardians, outer and inner.
+    pub guardians: Vec<ProcessIdentity>,
+    /// The containment of the server.
+    pub session: Option<SessionId>,
+    /// Where the server's stderr is kept.
+    pub log_file: Option<String>,
+    /// Where its PID file is.
+    pub pid_file: Option<String>,
+    /// How many instances of this server may be awake at once.
+    pub max_instances: Option<u32>,
+    /// How long ago a message last passed.
+    pub silent_ms: Option<u64>,
+    /// Calls that are not answered yet.
+    pub in_flight: Option<u64>,
+    /// Resources that the client has subscribed to.
+    pub subscriptions: Option<u64>,
+    /// What was counted.
+    pub counters: Option<Counters>,
+    /// What the disk has that is newer than what runs.
+    pub newer: Option<String>,
+    /// A newer `run` for the same client.
+    pub superseded_by: Option<RunId>,
+}
+
+impl Operator {
+    /// For whoever calls.
+    ///
+    /// # Errors
+    /// If there is no folder of live sessions.
+    pub fn of_user() -> Result<Self, OperatorError> {
+        let folders = RuntimeDir::all_of_user();
+        if folders.is_empty() {
+            RuntimeDir::of_user().map_err(OperatorError::NoFolder)?;
+        }
+        Ok(Self { folders })
+    }
+
+    /// For this folder alone.
+    #[must_use]
+    pub fn at(folder: RuntimeDir) -> Self {
+        Self { folders: vec![folder] }
+    }
+
+    /// The folders of live sessions.
+    #[must_use]
+    pub fn folders(&self) -> &[RuntimeDir] {
+        &self.folders
+    }
+
+    /// Every `run` that is alive, the oldest first.
+    ///
+    /// # Errors
+    /// If a folder or the process table cannot be read.
+    pub fn look(&self) -> Result<Vec<Live>, OperatorError> {
+        let (mut all, mut records) = (Vec::new(), Vec::new());
+        for folder in &self.folders {
+            let unreadable = |source| OperatorError::Folder { folder: folder.path().to_path_buf(), source };
+            all.extend(berth::all(folder).map_err(unreadable)?);
+            records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));
+        }
+        all.sort_by_key(|found| found.facts.run);
+        let answers = ask_all(&all, PATIENCE);
+        let table = ProcessTable::read().map_err(OperatorError::Table)?;
+        let live = all.into_iter().zip(answers);
+        Ok(live.map(|(found, status)| joined(found, status, &records, &table)).collect())
+    }
+}
+
+/// Asks all at once, each in a thread of its own: one that hangs keeps nobody waiting but for the patience of all.
+fn ask_all(all: &[Found], patience: Duration) -> Vec<Option<Status>> {
+    let mut answers = vec![None; all.len()];
+    let (tell, told) = mpsc::channel();
+    for (index, found) in all.iter().enumerate() {
+        let (found, tell) = (found.clone(), tell.clone());
+        let ask = move || {
+            if let Ok(Reply::Status(status)) = found.ask(&Request::Status, patience) {
+                // Nobody listens any more when it comes too late.
+                let _ = tell.send((index, *status));
+            }
+        };
+        // Without a thread it has not answered.
+        let _ = thread::Builder::new().stack_size(256 << 10).spawn(ask);
+    }
+    drop(tell);
+    let deadline = Instant::now() + patience;
+    while let Ok((index, status)) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        answers[index] = Some(status);
+    }
+    answers
+}
+
+/// Who belongs to a `run`, as it says itself or, if it does not answer, as the record of its containment says.
+struct Members {
+    guardians: Vec<ProcessIdentity>,
+    server: Option<ProcessIdentity>,
+    session: Option<SessionId>,
+}
+
+impl Members {
+    fn of(facts: &Facts, status: Option<&Status>, records: &[Record]) -> Self {
+        if let Some(status) = status {
+            let guardians = status.guardians.clone();
+            return Self { guardians, server: status.server, session: status.session };
+        }
+        let record = records.iter().find(|record| record.owner == facts.moored && !record.ended);
+        let mut guardians = record.map(|record| record.processes.clone()).unwrap_or_default();
+        let server = (guardians.len() > 2).then(|| guardians.remove(2));
+        guardians.truncate(2);
+        Self { guardians, server, session: record.map(|record| record.id) }
+    }
+
+    /// The server and all below it. What lost its parent has fallen to a guardian.
+    fn tree<'a>(&self, table: &'a ProcessTable) -> Vec<&'a Process> {
+        match (self.guardians.first(), &self.server) {
+            (Some(outer), _) if table.get(outer).is_some() => table
+                .descendants(outer)
+                .into_iter()
+                .filter(|process| !self.guardians.contains(&process.identity))
+                .collect(),
+            (_, Some(server)) => table.get(server).into_iter().chain(table.descendants(server)).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn joined(found: Found, status: Option<Status>, records: &[Record], table: &ProcessTable) -> Live {
+    let (facts, status) = (&found.facts, status.as_ref());
+    let members = Members::of(facts, status, records);
+    let tree = members.tree(table);
+    let measured: Vec<(ProcessRow, f64)> = tree.iter().map(|process| measure(process)).collect();
+    let (verdict, reason) = judge(facts, status, table);
+    let unheld = ContainmentRow { strength: StrengthLevel::None, layers: Vec::new() };
+    let row = ServerRow {
+        id: facts.run.to_string(),
+        name: facts.name.clone(),
+        origin: Origin::Run,
+        // Who does not answer cannot be asked; what has processes has been started.
+        state: match status {
+            Some(status) => status.state,
+            None if tree.is_empty() => RunState::Starting,
+            None => RunState::Running,
+        },
+        verdict,
+        reason,
+        pid: members.server.map(|server| server.pid),
+        client: facts.client.as_ref().map(|c| ClientRow { pid: c.pid, name: c.name.clone() }),
+        command: facts.command.clone(),
+        cwd: facts.cwd.to_string_lossy().into_owned(),
+        config_file: None,
+        started_at: facts.started_at,
+        ended_at: None,
+        exit_code: None,
+        uptime_seconds: seconds_since(&facts.moored),
+        rss_bytes: measured.iter().map(|(row, _)| row.rss_bytes).sum(),
+        cpu_percent: measured.iter().map(|(_, cpu)| cpu).sum::<f64>().abs(),
+        containment: status.and_then(|s| s.strength.as_ref()).map_or(unheld, ContainmentRow::from),
+        processes: measured.into_iter().map(|(row, _)| row).collect(),
+        containers: Vec::new(),
+        server_version: status.and_then(|status| status.server_version.clone()),
+        stale: status.is_some_and(|status| status.stale.is_some()),
+        sessions: 1,
+        last_activity_at: status.and_then(|status| status.last_activity_at),
+    };
+    let details = details(facts, status, members);
+    Live { row, details, tree: tree.iter().map(|process| process.identity).collect(), found }
+}
+
+fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details {
+    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    Details {
+        answers: status.is_some(),
+        moored: facts.moored,
+        guardians: members.guardians,
+        session: members.session,
+        log_file: facts.log_file.as_ref().map(text),
+        pid_file: facts.pid_file.as_ref().map(text),
+        max_instances: facts.max_instances,
+        silent_ms: status.map(|status| status.silent_ms),
+        in_flight: status.map(|status| status.in_flight),
+        subscriptions: status.map(|status| status.subscriptions),
+        counters: status.map(|status| status.counters),
+        newer: status.and_then(|status| status.stale.clone()),
+        superseded_by: status.and_then(|status| status.superseded_by),
+    }
+}
+
+/// What is to be thought of it, and why.
+fn judge(facts: &Facts, status: Option<&Status>, table: &ProcessTable) -> (Verdict, String) {
+    let alive = |identity: &ProcessIdentity| table.get(identity).is_some_and(|row| !row.is_zombie());
+    let (verdict, reason) = match &facts.client {
+        None => (Verdict::Unknown, "nobody is known to hold its stdin".to_owned()),
+        Some(client) => {
+            let who = format!("{} ({})", client.name, client.pid);
+            match client.identity.as_ref().map(alive) {
+                Some(true) => (Verdict::Attached, format!("stdin held by {who}")),
+                Some(false) => (Verdict::Lingering, format!("its client {who} is gone")),
+                None => (Verdict::Unknown, format!("its client {who} cannot be looked at")),
+            }
+        }
+    };
+    match status {
+        None => (verdict, format!("{reason}; does not answer")),
+        Some(Status { superseded_by: Some(newer), .. }) if verdict == Verdict::Attached => {
+            (Verdict::Superseded, format!("{reason}, which has a newer instance: {newer}"))
+        }
+        Some(_) => (verdict, reason),
+    }
+}
+
+#[cfg(test)]
+#[path = "look_tests.rs"]
+mod tests;

@@ -1,0 +1,10 @@
+//! History, on real files and with real processes.
+
+mod agreement;
+mod crowds;
+mod faults;
+mod migration;
+mod program;
+mod retention;
+mod samples;
+mod spool;
