@@ -165,7 +165,7 @@ pub(crate) enum ConfigVerb {
     /// Whether the settings can be understood
     Check {
         /// This file instead of the usual ones
-        file: Option<std::path::PathBuf>,
+        file: Option<PathBuf>,
     },
     /// The JSON Schema of a settings file
     Schema,
