@@ -1,7 +1,7 @@
 //! Where a `run` can be found while it lives: a locked file in the user's runtime folder, and a control socket beside it.
 //!
 //! The file says what does not change; whoever wants to know more asks over the socket. The `run` itself holds the lock,
-//! so a lock that can be taken means that it is dead, and its two files may go. The containment's own record is another
+//! so a lock that can be taken means that it is dead, and whoever takes it buries it: writes its end down and removes both. The containment's own record is another
 //! file: it exists while there is a tree, and a sleeping server has none.
 
 use std::fs::{self, File, TryLockError};
@@ -29,6 +29,8 @@ pub struct Facts {
     pub run: RunId,
     /// The moored process.
     pub moored: ProcessIdentity,
+    /// Its version.
+    pub moored_version: String,
     /// The server's name.
     pub name: String,
     /// The server's argv, secrets masked.
@@ -127,17 +129,14 @@ impl Found {
     }
 }
 
-/// Every live `run` of the user, the oldest first. What a dead one left in the folder is removed.
+/// Every live `run` of the user, the oldest first.
 ///
 /// # Errors
 /// If the folder cannot be read. A file in it that cannot be read or understood is passed over.
 pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder.path())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == FILE)
-            && let Ok(Some(facts)) = look(&path)
-        {
+    for path in files(folder)? {
+        if let Ok(Some(facts)) = look(&path) {
             let socket = path_of(folder.path(), facts.run, SOCKET);
             found.push(Found { facts, socket });
         }
@@ -146,23 +145,41 @@ pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
+/// Removes what dead ones left, and says who they were: whoever is told of a death is the only one.
+///
+/// # Errors
+/// As for [`all`].
+pub fn bury(folder: &RuntimeDir) -> io::Result<Vec<Facts>> {
+    Ok(files(folder)?.iter().filter_map(|path| bury_one(path).ok().flatten()).collect())
+}
+
+fn files(folder: &RuntimeDir) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder.path())?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let is_ours = |path: &PathBuf| path.extension().is_some_and(|ending| ending == FILE);
+    paths.filter(|path| path.as_ref().map_or(true, is_ours)).collect()
+}
+
 /// What the file says, if its `run` lives.
 fn look(path: &Path) -> io::Result<Option<Facts>> {
     let file = File::open(path)?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Ok(Some(serde_json::from_reader(BufReader::new(&file))?)),
         Err(TryLockError::Error(error)) => Err(error),
-        Ok(()) => {
-            // It may have ended, and been removed, between the opening and the lock; a name is never used again.
-            if fs::metadata(path)
-                .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
-            {
-                fs::remove_file(path)?;
-                let _ = fs::remove_file(path.with_extension(SOCKET));
-            }
-            Ok(None)
-        }
+        Ok(()) => Ok(None),
     }
+}
+
+fn bury_one(path: &Path) -> io::Result<Option<Facts>> {
+    let file = File::open(path)?;
+    if file.try_lock().is_err() || file.metadata()?.ino() != fs::metadata(path)?.ino() {
+        // It lives, or somebody else is at it.
+        return Ok(None);
+    }
+    let facts = serde_json::from_reader(BufReader::new(&file)).ok();
+    fs::remove_file(path)?;
+    let _ = fs::remove_file(path.with_extension(SOCKET));
+    Ok(facts)
 }
 
 #[cfg(test)]
@@ -179,6 +196,7 @@ mod tests {
         Facts {
             run: RunId::generate(),
             moored: ProcessIdentity::of(std::process::id()).expect("us"),
+            moored_version: "0".into(),
             name: "srv".into(),
             command: vec!["srv".into()],
             cwd: "/".into(),
@@ -214,6 +232,8 @@ mod tests {
         drop(berth);
         fs::write(&file, text).expect("a file that nobody locks");
         assert_eq!(all(&folder).expect("a folder"), []);
+        assert_eq!(bury(&folder).expect("a folder").len(), 1);
+        assert_eq!(bury(&folder).expect("a folder"), []);
         fs::remove_dir(path).expect("nothing is left in it");
     }
 }

@@ -34,6 +34,7 @@ fn played(client: Option<Client>) -> Played {
         .spawn()
         .expect("a server");
     let facts = Facts {
+        moored_version: "0".into(),
         run: RunId::generate(),
         moored: ProcessIdentity::of(std::process::id()).expect("us"),
         name: "srv".into(),

@@ -1,13 +1,11 @@
 //! What is done beside the session, off the way of its first byte, on a thread: looking at the code on disk, and sweeping
 //! what dead sessions left.
 
-use std::time::Duration;
-
 use moored_containment::{RuntimeDir, SweptSession, sweep};
 use tokio::sync::mpsc;
 
 use super::code::Code;
-use crate::berth;
+use crate::berth::{self, Facts};
 use crate::spec::ServerSpec;
 
 /// What comes back from a thread.
@@ -15,6 +13,8 @@ use crate::spec::ServerSpec;
 pub(super) enum Aside {
     /// The code behind the command.
     Code(Option<Code>),
+    /// A `run` whose moored was killed.
+    Died(Box<Facts>),
     /// What a dead session had left was ended.
     Swept(SweptSession),
     /// Something could not be done.
@@ -25,18 +25,16 @@ pub(super) enum Aside {
     Done,
 }
 
-/// So that the server has the machine to itself while it starts.
-const FIRST: Duration = Duration::from_millis(50);
-
 pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
     let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
     std::thread::spawn(move || {
         // Nobody listens any more if the session was that short.
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
-        std::thread::sleep(FIRST);
         for folder in RuntimeDir::all_of_user() {
-            // Removes what dead ones left.
-            let _ = berth::all(&folder);
+            // What cannot be read now is read by the next one.
+            for facts in berth::bury(&folder).unwrap_or_default() {
+                let _ = tell.send(Aside::Died(Box::new(facts)));
+            }
             match sweep(&folder) {
                 Ok(report) => {
                     for session in report.sessions {

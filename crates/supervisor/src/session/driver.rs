@@ -30,6 +30,8 @@ use crate::spec::{Restart, ServerSpec};
 
 /// How long the client may take to fetch the server's last words, without fetching any.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a server has the machine to itself at its start: history and the sweep can wait.
+const FIRST: Duration = Duration::from_millis(150);
 /// How long our own look around may go on when all else is over.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
 /// A server that lived this long did not crash in a row with the one before.
@@ -103,6 +105,9 @@ pub(super) struct Driver {
     door: Option<Door>,
     heard: mpsc::UnboundedReceiver<Aside>,
     looking: bool,
+    /// When the server has had the machine to itself for long enough; what happened until then waits.
+    settled_at: Option<Instant>,
+    waiting: Vec<crate::event::Event>,
 }
 
 /// One thing that happened.
@@ -147,6 +152,8 @@ impl Driver {
             exit_code: None,
             report: None,
             looking: false,
+            settled_at: Some(Instant::now() + FIRST),
+            waiting: vec![start::begun(&facts)],
             spec,
             facts,
             folder,
@@ -173,7 +180,6 @@ impl Driver {
             self.start(StartReason::First)?;
             self.dispatch(Event::Started);
         }
-        self.look_around();
         while !matches!(self.state, State::Ended(_)) {
             let happened = self.next(&mut signals).await;
             self.handle(happened);
@@ -486,12 +492,17 @@ impl Driver {
 
     // === asides ===
 
-    fn look_around(&mut self) {
-        self.looking = true;
-        look_around(&self.spec, self.asides.clone());
+    /// The server has started: now there is time for the rest.
+    fn settle(&mut self) {
+        if self.settled_at.take().is_some() {
+            std::mem::take(&mut self.waiting).into_iter().for_each(&mut self.around.note);
+            self.looking = true;
+            look_around(&self.spec, self.asides.clone());
+        }
     }
 
     async fn last_look(&mut self) {
+        self.settle();
         let until = Instant::now() + LAST_LOOK;
         while self.looking
             && let Ok(Some(aside)) = tokio::time::timeout_at(until, self.heard.recv()).await
@@ -504,6 +515,7 @@ impl Driver {
         match aside {
             Aside::Code(code) => self.code = code,
             Aside::Swept(session) => self.swept(&session),
+            Aside::Died(facts) => self.bury(&facts),
             Aside::Problem(problem) => self.warn(&problem),
             Aside::Line(id, line) => {
                 self.talk.settle(&id);
@@ -520,10 +532,27 @@ impl Driver {
         }
     }
 
+    /// The end of a `run` that could not tell it.
+    fn bury(&mut self, facts: &Facts) {
+        let ended = Ended {
+            why: EndCause::MooredKilled,
+            exit_code: None,
+            counters: Counters::default(),
+            report: None,
+        };
+        (self.around.note)(start::begun(facts));
+        (self.around.note)(event(facts, What::Ended(ended)));
+    }
+
     // === telling ===
 
     pub(super) fn note(&mut self, what: What) {
-        (self.around.note)(event(&self.facts, what));
+        let event = event(&self.facts, what);
+        if self.settled_at.is_some() {
+            self.waiting.push(event);
+        } else {
+            (self.around.note)(event);
+        }
     }
 
     /// On stderr and on record.
@@ -545,12 +574,17 @@ impl Driver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [self.tick_at, self.idle_deadline(), self.lifetime_deadline()].into_iter().flatten().min()
+        [self.settled_at, self.tick_at, self.idle_deadline(), self.lifetime_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn time(&mut self) {
         let now = Instant::now();
-        if self.tick_at.is_some_and(|at| at <= now) {
+        if self.settled_at.is_some_and(|at| at <= now) {
+            self.settle();
+        } else if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = None;
             self.dispatch(Event::Tick);
         } else {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
@@ -32,7 +33,7 @@ pub struct Surroundings {
     #[expect(clippy::type_complexity, reason = "a callback is no simpler with a name")]
     pub log: Box<dyn FnMut(&[u8]) + Send>,
     /// Where that is kept, for those who ask.
-    pub log_file: Option<std::path::PathBuf>,
+    pub log_file: Option<PathBuf>,
     /// The name of this `run`.
     pub run: RunId,
     /// The version of moored.
@@ -109,7 +110,7 @@ pub fn run(spec: ServerSpec, surroundings: Surroundings) -> Result<RunOutcome, R
     outcome
 }
 
-async fn begin(spec: ServerSpec, mut around: Surroundings) -> Result<RunOutcome, RunError> {
+async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, RunError> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let client = ClientProcess::find(stdin.as_fd());
     let facts = facts(&spec, &around, client.as_ref())?;
@@ -118,7 +119,6 @@ async fn begin(spec: ServerSpec, mut around: Surroundings) -> Result<RunOutcome,
     let berth = folder.as_ref().and_then(|folder| {
         Berth::take(folder, &facts).map_err(|error| warnings.push(not_findable(&error))).ok()
     });
-    (around.note)(event(&facts, What::Begun(begun(&facts, around.version))));
     if let (Some(limit), Some(folder)) = (spec.rules.max_instances, &folder) {
         make_room(folder, &facts, limit, spec.rules.over_limit)?;
     }
@@ -150,27 +150,35 @@ fn facts(
     Ok(Facts {
         run: around.run,
         moored: ProcessIdentity::of(std::process::id()).map_err(RunError::NoProc)?,
+        moored_version: around.version.to_owned(),
         name: spec.name.clone(),
         command: spec.masked_command(),
-        cwd: spec.cwd.clone(),
+        cwd: readable(&spec.cwd),
         server_key: spec.server_key(),
         entry_key: spec.entry_key(),
         client: client.map(|found| found.client.clone()),
         started_at: Timestamp::now(),
-        log_file: around.log_file.clone(),
-        pid_file: spec.rules.pid_file.clone(),
+        log_file: around.log_file.as_deref().map(readable),
+        pid_file: spec.rules.pid_file.as_deref().map(readable),
         max_instances: spec.rules.max_instances,
     })
 }
 
-fn begun(facts: &Facts, version: &str) -> Begun {
-    Begun {
+/// A path that can be written down: one that is no text loses what cannot be.
+fn readable(path: &Path) -> PathBuf {
+    path.to_string_lossy().into_owned().into()
+}
+
+/// The first event of a `run`; the same whoever tells it.
+pub(super) fn begun(facts: &Facts) -> Event {
+    let begun = Begun {
         moored: facts.moored,
-        moored_version: version.to_owned(),
+        moored_version: facts.moored_version.clone(),
         command: facts.command.clone(),
         cwd: facts.cwd.clone(),
         client: facts.client.clone(),
-    }
+    };
+    Event { at: facts.started_at, ..event(facts, What::Begun(begun)) }
 }
 
 pub(super) fn event(facts: &Facts, what: What) -> Event {
