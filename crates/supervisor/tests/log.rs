@@ -45,7 +45,7 @@ fn what_is_written_is_kept_for_the_user_alone() {
     let scratch = Scratch::for_user(User::current());
     let path = StateDir::at(scratch.path()).log_of("srv", RunId::generate());
     for word in ["one\n", "two\n"] {
-        let mut log = ServerLog::open(path.clone(), Limits::default());
+        let log = ServerLog::open(path.clone(), Limits::default());
         log.write(word.as_bytes());
         assert_eq!(log.finish(LONG), None);
     }
@@ -58,7 +58,7 @@ fn what_is_written_is_kept_for_the_user_alone() {
 #[test]
 fn a_log_to_which_nothing_is_written_leaves_no_file() {
     let scratch = Scratch::for_user(User::current());
-    let mut log = ServerLog::open(scratch.join("a/b.log"), Limits::default());
+    let log = ServerLog::open(scratch.join("a/b.log"), Limits::default());
     log.write(b"");
     assert_eq!(log.finish(LONG), None);
     assert_eq!(names(scratch.path()), [""; 0]);
@@ -68,7 +68,7 @@ fn a_log_to_which_nothing_is_written_leaves_no_file() {
 fn a_log_is_rotated_by_size_and_the_oldest_goes() {
     let scratch = Scratch::for_user(User::current());
     let path = scratch.join("x.log");
-    let mut log = ServerLog::open(path.clone(), small(10));
+    let log = ServerLog::open(path.clone(), small(10));
     for number in 0..9 {
         log.write(format!("{number}234\n").as_bytes());
     }
@@ -87,7 +87,7 @@ fn a_log_is_rotated_by_size_and_the_oldest_goes() {
 fn those_that_share_a_file_write_on_where_it_is_after_one_has_rotated_it() {
     let scratch = Scratch::for_user(User::current());
     let path = scratch.join("shared.log");
-    let [mut first, mut second] = std::array::from_fn(|_| ServerLog::open(path.clone(), small(12)));
+    let [first, second] = std::array::from_fn(|_| ServerLog::open(path.clone(), small(12)));
     first.write(b"first 1\n");
     wait_for(&path, "first 1\n");
     second.write(b"second 1\n");
@@ -103,7 +103,7 @@ fn old_logs_go_when_a_new_one_is_begun_but_no_live_one_and_nothing_of_others() {
     let scratch = Scratch::for_user(User::current());
     let [old, live, new] = std::array::from_fn(|_| RunId::generate());
     let path = |run: RunId, ending: &str| scratch.join(format!("{run}.{ending}"));
-    let mut alive = ServerLog::open(path(live, "log"), Limits::default());
+    let alive = ServerLog::open(path(live, "log"), Limits::default());
     alive.write(b"alive\n");
     wait_for(&path(live, "log"), "alive\n");
     let others = [scratch.join("mine.log"), path(old, "log.gz")];
@@ -115,7 +115,7 @@ fn old_logs_go_when_a_new_one_is_begun_but_no_live_one_and_nothing_of_others() {
         let file = File::options().write(true).open(scratch.join(name)).expect("a file");
         file.set_modified(long_ago.into()).expect("a file of ours");
     }
-    let mut log = ServerLog::open(path(new, "log"), Limits::default());
+    let log = ServerLog::open(path(new, "log"), Limits::default());
     log.write(b"new\n");
     assert_eq!(log.finish(LONG), None);
     assert!(!path(old, "log").exists() && !path(old, "log.1").exists());
@@ -134,7 +134,7 @@ fn the_logs_of_one_server_do_not_take_more_than_their_limit() {
         .map(|second| {
             let run = RunId::generate();
             let path = scratch.join(format!("{run}.log"));
-            let mut log = ServerLog::open(path.clone(), limits);
+            let log = ServerLog::open(path.clone(), limits);
             log.write(&[b'x'; 600]);
             assert_eq!(log.finish(LONG), None);
             // File systems keep coarse times.
@@ -161,7 +161,7 @@ fn a_place_that_cannot_be_written_costs_one_warning() {
     let scratch = Scratch::for_user(User::current());
     let file = scratch.join("file");
     fs::write(&file, "").expect("a file");
-    let mut log = ServerLog::open(file.join("x.log"), Limits::default());
+    let log = ServerLog::open(file.join("x.log"), Limits::default());
     log.write(b"one\n");
     log.write(b"two\n");
     let warning = log.finish(LONG).expect("a warning");
@@ -179,12 +179,14 @@ fn a_disk_that_hangs_holds_nobody_up_and_the_log_says_what_is_missing() {
     let scratch = Scratch::for_user(User::current());
     let path = scratch.join("x.log");
     hanging_file(&path);
-    let mut log = ServerLog::open(path.clone(), Limits::default());
+    let log = ServerLog::open(path.clone(), Limits::default());
     for _ in 0..4096 {
         log.write(&[b'x'; 1024]);
     }
     let reader = std::thread::spawn(move || fs::read_to_string(path).expect("the pipe"));
     assert_eq!(log.finish(LONG), None);
+    // It keeps its file open.
+    drop(log);
     let read = reader.join().expect("what came");
     let (kept, dropped) = (1 << 20, 3 << 20);
     assert_eq!(read.trim_start_matches('x').len(), read.len() - kept);
@@ -195,10 +197,14 @@ fn a_disk_that_hangs_holds_nobody_up_and_the_log_says_what_is_missing() {
 #[test]
 fn the_end_waits_for_a_disk_no_longer_than_its_patience() {
     let scratch = Scratch::for_user(User::current());
-    hanging_file(&scratch.join("x.log"));
-    let mut log = ServerLog::open(scratch.join("x.log"), Limits::default());
+    let path = scratch.join("x.log");
+    hanging_file(&path);
+    let log = ServerLog::open(path.clone(), Limits::default());
     log.write(b"four");
-    assert_eq!(log.finish(Duration::ZERO).as_deref(), Some("4 bytes of stderr could not be written in time"));
+    let warning = log.finish(Duration::ZERO);
+    assert_eq!(warning.as_deref(), Some("4 bytes of stderr could not be written in time"));
+    drop(log);
+    assert_eq!(text(path), "four", "it is still written if it can be");
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn lines_of(all: &[u8], count: usize) -> Vec<u8> {
 
 /// Writes through a log of its own, so that all of it is there afterwards.
 fn write(path: &Path, chunk: &[u8], limits: Limits) {
-    let mut log = ServerLog::open(path.to_owned(), limits);
+    let log = ServerLog::open(path.to_owned(), limits);
     log.write(chunk);
     assert_eq!(log.finish(LONG), None);
 }

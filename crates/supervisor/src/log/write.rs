@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::places::{private_file, private_folder};
 /// What may wait for a slow disk.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Where a server's stderr goes.
+/// Where a server's stderr goes. It is shared by whoever writes and whoever waits for the end.
 #[derive(Debug)]
 pub struct ServerLog {
     aside: Aside<Scribe>,
     waiting: Arc<AtomicUsize>,
-    dropped: u64,
+    dropped: AtomicU64,
     complaint: Arc<OnceLock<String>>,
 }
 
@@ -37,16 +37,16 @@ impl ServerLog {
             waiting: Arc::clone(&waiting),
             complaint: Arc::clone(&complaint),
         };
-        Self { aside: Aside::new(scribe), waiting, dropped: 0, complaint }
+        Self { aside: Aside::new(scribe), waiting, dropped: AtomicU64::new(0), complaint }
     }
 
     /// Appends. Does not wait and does not fail.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub fn write(&self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         if self.waiting.load(Ordering::Relaxed) + bytes.len() > MOST_WAITING {
-            self.dropped += bytes.len() as u64;
+            self.dropped.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             return;
         }
         self.mention_dropped();
@@ -61,7 +61,7 @@ impl ServerLog {
 
     /// Waits so long for all to be written, and says what has gone wrong.
     #[must_use]
-    pub fn finish(mut self, patience: Duration) -> Option<String> {
+    pub fn finish(&self, patience: Duration) -> Option<String> {
         self.mention_dropped();
         let left = self.aside.settle(patience);
         let lost: usize = left.iter().map(|chunk| chunk.len()).sum();
@@ -69,8 +69,8 @@ impl ServerLog {
             .or_else(|| (lost > 0).then(|| format!("{lost} bytes of stderr could not be written in time")))
     }
 
-    fn mention_dropped(&mut self) {
-        let dropped = std::mem::take(&mut self.dropped);
+    fn mention_dropped(&self) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             self.push(
                 format!("\n[moored: {dropped} bytes were dropped here: the disk was too slow]\n")

@@ -75,6 +75,9 @@ fn a_writer_whose_patience_is_over_leaves_what_it_has_and_the_next_takes_it() {
     assert_eq!(import_spool(&spool, &mut ledger).expect("imported").events, 3);
     let row = ledger.run(run).expect("a row").expect("its row");
     assert_eq!(row.end_cause, Some(EndCause::ClientEof));
+    // The one that had lost patience writes them after all: they are there once.
+    assert_eq!(writer.finish(LONG).spooled, 0);
+    assert_eq!(ledger.events(&EventQuery::default()).expect("events").len(), 3);
 }
 
 #[test]
