@@ -20,7 +20,7 @@ use crate::places::{PlaceError, StateDir};
 /// Where nothing can be written, no more than these are remembered.
 const MOST_EVENTS: usize = 10_000;
 
-/// Writes history for a `run`.
+/// Writes history for a `run`. It is shared by whoever has something to tell and whoever waits for the end.
 #[derive(Debug)]
 pub struct Writer {
     aside: Aside<Clerk>,
@@ -75,7 +75,7 @@ impl Writer {
 
     /// Waits so long for all to be written. What is not is left in the spool.
     #[must_use]
-    pub fn finish(self, patience: Duration) -> Outcome {
+    pub fn finish(&self, patience: Duration) -> Outcome {
         let left = self.aside.settle(patience);
         if !left.is_empty()
             && let Err(error) = self.spool.leave(&left)
