@@ -23,6 +23,7 @@ use crate::exit::Failure;
 pub(crate) use files::{SettingsFile, candidates, read_all, read_one};
 pub(crate) use keys::{KEYS, Kind, schema};
 pub(crate) use layers::{Layers, Origin};
+pub(crate) use units::duration;
 
 /// What to do about containers that the server starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,9 +79,9 @@ const CONTAINERS: [(&str, Containers); 4] = [
 fn rules(layers: &Layers, around: &Around) -> Result<Rules, Failure> {
     let usual = Rules::default();
     let ladder = Ladder::default()
-        .grace(layers.read("grace", units::duration)?.unwrap_or(usual.ladder.grace))
-        .kill_after(layers.read("kill-after", units::duration)?.unwrap_or(usual.ladder.kill_after));
-    let auto = layers.read("auto-idle", units::duration)?.map_or(usual.idle, Idle::Auto);
+        .grace(layers.read("grace", duration)?.unwrap_or(usual.ladder.grace))
+        .kill_after(layers.read("kill-after", duration)?.unwrap_or(usual.ladder.kill_after));
+    let auto = layers.read("auto-idle", duration)?.map_or(usual.idle, Idle::Auto);
     let rules = Rules {
         ladder,
         idle: layers.read("idle", |text| idle(text, auto))?.unwrap_or(auto),
@@ -131,7 +132,7 @@ fn idle(text: &str, auto: Idle) -> Result<Idle, String> {
     match text {
         "auto" => Ok(auto),
         "off" => Ok(Idle::Off),
-        text => match units::duration(text) {
+        text => match duration(text) {
             Ok(Duration::ZERO) => Err("expected more than no time; `off` means never".to_owned()),
             Ok(silence) => Ok(Idle::After(silence)),
             Err(_) => Err("expected auto, off, or a duration like 500ms, 2s, 15m or 1h".to_owned()),
@@ -142,7 +143,7 @@ fn idle(text: &str, auto: Idle) -> Result<Idle, String> {
 fn lifetime(text: &str) -> Result<Option<Duration>, String> {
     match text {
         "off" => Ok(None),
-        text => match units::duration(text)? {
+        text => match duration(text)? {
             Duration::ZERO => Err("expected more than no time; `off` means for ever".to_owned()),
             lifetime => Ok(Some(lifetime)),
         },
