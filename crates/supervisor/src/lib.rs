@@ -20,6 +20,7 @@ pub mod berth;
 pub mod control;
 pub mod event;
 pub mod ledger;
+pub mod log;
 mod mcp;
 pub mod operator;
 pub mod places;

@@ -123,12 +123,14 @@ pub fn path_name(server: &str) -> String {
     name
 }
 
-/// The first place that is named. A relative path is none: it would mean another place in every folder.
+/// The first place that is named. What the desktop's variables name must be absolute, as their specification says; our
+/// own may be relative to where we are.
 fn choose(env: impl Fn(&str) -> Option<OsString>, home: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
-    let named = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    named("MOORED_STATE_DIR")
-        .or_else(|| Some(named("XDG_STATE_HOME")?.join("moored")))
-        .or_else(|| Some(named("HOME").or_else(&home)?.join(".local/state/moored")))
+    let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = env("MOORED_STATE_DIR").filter(|path| !path.is_empty());
+    own.and_then(|path| std::path::absolute(path).ok())
+        .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("moored")))
+        .or_else(|| Some(absolute("HOME").or_else(&home)?.join(".local/state/moored")))
 }
 
 /// The user's home by the local user database; clients may clear the environment.
@@ -163,6 +165,12 @@ mod tests {
         assert_eq!(chosen(&all[2..], Some("/p")).as_deref(), Some("/h/.local/state/moored"));
         assert_eq!(chosen(&[], Some("/p")).as_deref(), Some("/p/.local/state/moored"));
         assert_eq!(chosen(&[], None), None);
+    }
+
+    #[test]
+    fn our_own_variable_may_be_relative() {
+        let here = std::env::current_dir().expect("a folder");
+        assert_eq!(chosen(&[("MOORED_STATE_DIR", "s")], None), Some(here.join("s").display().to_string()));
     }
 
     #[test]

@@ -9,10 +9,12 @@
 //!
 //! - `row` says what a `run` is after so many events (pure). Both ledgers use it, so they cannot differ in that.
 //! - `writer` is what a `run` has: it never makes anybody wait, and holds nothing open while nothing happens.
+//! - `reader` is what a command that shows history opens it with.
 //! - `spool` keeps what could not be written. To record an event twice changes nothing, so whoever is in doubt does.
 //! - `retention` says what is old enough to go.
 
 mod memory;
+mod reader;
 mod retention;
 mod row;
 mod spool;
@@ -20,6 +22,7 @@ mod sqlite;
 mod writer;
 
 pub use memory::MemoryLedger;
+pub use reader::open_to_read;
 pub use retention::Retention;
 pub use row::{EventQuery, RunQuery, RunRow, StoredEvent};
 pub use spool::{Imported, import_spool};

@@ -28,9 +28,10 @@ impl Retention {
         now.checked_sub(self.age).unwrap_or(Timestamp::MIN)
     }
 
-    /// Whether it is time to look again. A clock that was set back does not put it off for ever.
+    /// Whether it is time to look again: a day from the last time, before or after. A clock that was set back does not
+    /// put it off for ever, and somebody who looked at the clock a moment before the other did is not a day late.
     pub(super) fn is_due(last: Option<Timestamp>, now: Timestamp) -> bool {
-        last.is_none_or(|last| last > now || now.duration_since(last).unsigned_abs() >= REST)
+        last.is_none_or(|last| now.duration_since(last).unsigned_abs() >= REST)
     }
 }
 
@@ -44,7 +45,8 @@ mod tests {
         assert!(Retention::is_due(None, at(0)));
         assert!(!Retention::is_due(Some(at(0)), at(23)));
         assert!(Retention::is_due(Some(at(0)), at(24)));
-        assert!(Retention::is_due(Some(at(9)), at(0)), "the clock was set back");
+        assert!(!Retention::is_due(Some(at(1)), at(0)), "two who looked at the clock in another order");
+        assert!(Retention::is_due(Some(at(99)), at(0)), "the clock was set back");
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn heavy_two_hundred_processes_lose_no_row_and_none_sees_a_locked_database() {
 }
 
 #[test]
-fn two_hundred_writers_of_one_process_lose_no_row() {
+fn heavy_two_hundred_writers_of_one_process_lose_no_row() {
     let scratch = Scratch::for_user(User::current());
     let state = StateDir::at(scratch.join("state"));
     let runs: BTreeSet<RunId> = std::thread::scope(|scope| {

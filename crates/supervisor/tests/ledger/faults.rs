@@ -76,7 +76,7 @@ fn of_many_who_find_the_damage_one_moves_it_aside() {
     let state = StateDir::at(scratch.path());
     fs::write(state.database(), "not at all ".repeat(1000)).expect("a file");
     let outcomes: Vec<(RunId, Option<String>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| write(&state, &scratch.join("run")))).collect();
+        let threads: Vec<_> = (0..24).map(|_| scope.spawn(|| write(&state, &scratch.join("run")))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a run")).collect()
     });
     assert_eq!(outcomes.iter().filter(|(_, warning)| warning.is_some()).count(), 1, "{outcomes:?}");
@@ -127,6 +127,23 @@ fn needs_unshare_a_full_disk_costs_a_warning_and_no_row() {
 }
 
 #[test]
+fn beside_a_newer_history_events_wait_in_the_spool() {
+    let scratch = Scratch::for_user(User::current());
+    let state = StateDir::at(scratch.join("state"));
+    state.prepare().expect("a folder");
+    let db = rusqlite::Connection::open(state.database()).expect("a file");
+    db.execute_batch("PRAGMA user_version = 1000").expect("a newer schema");
+    drop(db);
+    let run = RunId::generate();
+    let writer = Writer::start(Ok(state), scratch.join("run"));
+    life(run, 1).into_iter().for_each(|event| writer.send(event));
+    let outcome = writer.finish(LONG);
+    assert_eq!(outcome.spooled, 3);
+    assert!(outcome.warning.is_some_and(|warning| warning.contains("written by a newer one")));
+    assert_eq!(spooled(&scratch.join("run")), [run]);
+}
+
+#[test]
 fn without_a_home_history_waits_in_the_spool() {
     let scratch = Scratch::for_user(User::current());
     let run = RunId::generate();
@@ -155,10 +172,10 @@ fn the_files_are_the_users_alone() {
     let state = StateDir::at(scratch.join("state"));
     let mut ledger = SqliteLedger::open(&state).expect("a ledger");
     ledger.record(&life(RunId::generate(), 1)).expect("recorded");
-    // The log and its index are there as long as it is open.
+    // The file, its lock, and as long as it is open its log and the log's index.
     let modes: Vec<u32> = fs::read_dir(state.path())
         .expect("a folder")
         .map(|entry| entry.expect("an entry").metadata().expect("a file").permissions().mode() & 0o777)
         .collect();
-    assert_eq!(modes, [0o600; 3]);
+    assert_eq!(modes, [0o600; 4]);
 }

@@ -3,6 +3,7 @@
 mod agreement;
 mod crowds;
 mod faults;
+mod idle;
 mod migration;
 mod program;
 mod retention;

@@ -57,6 +57,10 @@ impl History {
         Self { child, input, output, run: hello.run }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Lets one that holds go on; it is not waited for.
     pub(crate) fn release(&mut self) {
         self.input = None;

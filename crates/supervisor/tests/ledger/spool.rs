@@ -7,7 +7,7 @@ use std::time::Duration;
 use moored_supervisor::event::{EndCause, RunId};
 use moored_supervisor::ledger::{
     EventQuery, Imported, Ledger as _, LedgerError, MemoryLedger, Retention, RunQuery, RunRow, SqliteLedger,
-    StoredEvent, Writer, import_spool,
+    StoredEvent, Writer, import_spool, open_to_read,
 };
 use moored_supervisor::places::{PlaceError, StateDir};
 use moored_testkit::{Scratch, User, wait_until};
@@ -75,6 +75,17 @@ fn a_writer_whose_patience_is_over_leaves_what_it_has_and_the_next_takes_it() {
     assert_eq!(import_spool(&spool, &mut ledger).expect("imported").events, 3);
     let row = ledger.run(run).expect("a row").expect("its row");
     assert_eq!(row.end_cause, Some(EndCause::ClientEof));
+}
+
+#[test]
+fn whoever_reads_history_takes_in_what_was_spooled() {
+    let scratch = Scratch::for_user(User::current());
+    let (state, spool) = (StateDir::at(scratch.join("state")), scratch.join("run"));
+    let run = leave(&spool);
+    let (ledger, warnings) = open_to_read(&state, &spool).expect("a ledger");
+    assert_eq!(warnings, [""; 0]);
+    assert!(ledger.run(run).expect("a row").is_some());
+    assert_eq!(names(&spool), [""; 0]);
 }
 
 #[test]

@@ -39,6 +39,8 @@ const REST: Duration = Duration::from_millis(5);
 pub struct SqliteLedger {
     db: Connection,
     path: PathBuf,
+    // After the connection, so that it is dropped after it.
+    _presence: open::Presence,
 }
 
 impl Ledger for SqliteLedger {
@@ -75,9 +77,18 @@ impl SqliteLedger {
         now: Timestamp,
         lives: Lives<'_>,
     ) -> Result<(), LedgerError> {
-        let last = self.read(prune::last_time)?;
-        if Retention::is_due(last, now) {
-            self.prune(retention, now, lives)?;
+        if !Retention::is_due(self.read(prune::last_time)?, now) {
+            return Ok(());
+        }
+        let gone = patiently(|| {
+            self.transact(|db| {
+                // Many may have seen that it is due; the first with the lock does it.
+                let due = Retention::is_due(prune::last_time(db)?, now);
+                if due { prune::prune(db, retention, now, lives) } else { Ok(0) }
+            })
+        })?;
+        if gone > 0 {
+            patiently(|| self.read(prune::give_back))?;
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! Opening the file: making it, for its user alone; and moving aside what is no database any more.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{BUSY, SqliteLedger, fault, patiently, schema};
+use super::{BUSY, REST, SqliteLedger, fault, patiently, schema};
 use crate::ledger::{DatabaseFault, LedgerError};
 use crate::places::{StateDir, private_file};
 
@@ -19,13 +21,13 @@ impl SqliteLedger {
         let path = state.database();
         let file_error = |error| LedgerError::File { path: path.clone(), error };
         state.prepare().map_err(file_error)?;
-        // SQLite would make it for all to read; what it adds beside it gets the rights that this has.
-        private_file().create(true).append(true).open(&path).map_err(file_error)?;
+        let presence = Presence::announce(state).map_err(file_error)?;
+        make(&path).map_err(file_error)?;
         let (db, found) = patiently(|| connect(&path).map_err(|error| fault(&path, &error)))?;
         if found > schema::NEWEST {
             return Err(LedgerError::Newer { path, found, known: schema::NEWEST });
         }
-        Ok(Self { db, path })
+        Ok(Self { db, path, _presence: presence })
     }
 
     /// As [`SqliteLedger::open`], but a file that is no database is moved aside and a new one begun; the text says so.
@@ -51,6 +53,62 @@ impl SqliteLedger {
         Ok(aside.map(|aside| {
             format!("history was damaged ({why}); it is kept as `{}`, and a new one begun", aside.display())
         }))
+    }
+}
+
+/// Says, for as long as it lives, that somebody has the file open: it must not be moved then. A connection whose file is
+/// moved under it finds the write-ahead log by its name, which is that of the new file by then, and spoils it.
+#[derive(Debug)]
+pub(super) struct Presence {
+    _lock: File,
+}
+
+impl Presence {
+    fn file(state: &StateDir) -> io::Result<File> {
+        private_file()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(beside(&state.database(), "-lock"))
+    }
+
+    fn announce(state: &StateDir) -> io::Result<Self> {
+        let lock = Self::file(state)?;
+        // Waits only while somebody moves the file. Where there are no locks, nobody can move it either.
+        let _ = lock.lock_shared();
+        Ok(Self { _lock: lock })
+    }
+
+    /// Waits until nobody has it open.
+    fn alone(state: &StateDir) -> io::Result<Self> {
+        let lock = Self::file(state)?;
+        let deadline = Instant::now() + BUSY;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { _lock: lock }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(REST),
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Makes an empty file, for the user alone: SQLite would make it for all to read, and what it adds beside it gets the
+/// rights that this has. It gets its name when it is closed already: to close a file gives up all locks that this
+/// process has on it, those of other threads too.
+fn make(path: &Path) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let draft = beside(path, &format!(".{}", ulid::Ulid::generate()));
+    drop(private_file().write(true).create_new(true).open(&draft)?);
+    let linked = fs::hard_link(&draft, path);
+    fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -93,13 +151,12 @@ fn is_shared(path: &Path) -> bool {
 /// So many damaged files are kept; the last one is replaced then.
 const KEPT: u32 = 9;
 
-/// Moves a damaged file aside, unless somebody else has done so: then the one that is there is whole.
+/// Moves a damaged file aside when nobody has it open, unless somebody else has done so: then the one that is there is
+/// whole.
 fn set_aside(state: &StateDir) -> Result<Option<PathBuf>, LedgerError> {
     let database = state.database();
     let file_error = |error| LedgerError::File { path: database.clone(), error };
-    // Held until we return: two who find the damage must not move the new one aside too.
-    let folder = File::open(state.path()).map_err(file_error)?;
-    folder.lock().map_err(file_error)?;
+    let _alone = Presence::alone(state).map_err(file_error)?;
     if is_whole(&database) {
         return Ok(None);
     }
