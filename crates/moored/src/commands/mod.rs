@@ -5,6 +5,7 @@ mod demo;
 mod events;
 mod generated;
 mod inspect;
+mod logs;
 mod ps;
 mod run;
 mod stop;
@@ -34,6 +35,7 @@ fn run_verb(verb: Verb) -> Result<Exit, Failure> {
         Verb::Ps(args) => ps::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Stop(args) => stop::run(&args),
+        Verb::Logs(args) => logs::run(&args),
         Verb::Events(args) => events::run(&args),
         Verb::Config(verb) => config::run(verb),
         Verb::Demo => demo::run(),
