@@ -24,6 +24,10 @@ pub(crate) enum Verb {
     Inspect(InspectArgs),
     /// Ends servers by the ladder, verified
     Stop(StopArgs),
+    /// Shows what a server wrote to its stderr
+    Logs(LogsArgs),
+    /// Shows what happened to servers
+    Events(EventsArgs),
     /// Shows and checks the settings
     #[command(subcommand)]
     Config(ConfigVerb),
@@ -144,6 +148,32 @@ pub(crate) struct StopArgs {
     #[arg(long, conflicts_with = "targets")]
     pub(crate) all: bool,
     /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// An id, the beginning of one, or a name
+    #[arg(value_name = "ID|NAME")]
+    pub(crate) target: String,
+    /// Go on with what is written from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The last lines only
+    #[arg(short = 'n', long = "lines", value_name = "N")]
+    pub(crate) lines: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Not older than this, such as 1h
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) since: Option<String>,
+    /// One JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
 }

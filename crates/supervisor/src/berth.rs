@@ -68,7 +68,8 @@ impl Berth {
     /// If the folder cannot be written to.
     pub fn take(folder: &RuntimeDir, facts: &Facts) -> io::Result<Self> {
         let folder = folder.path().to_path_buf();
-        let draft = folder.join(format!(".{}.{FILE}", facts.run));
+        // With an ending of its own: whoever looks would lock it before we do, and take it for a dead one's.
+        let draft = folder.join(format!(".{}.{FILE}.draft", facts.run));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.lock()?;
         let written = file
@@ -219,6 +220,23 @@ mod tests {
         assert_eq!(found.iter().map(|f| &f.facts).collect::<Vec<_>>(), [&facts]);
         drop(berth);
         assert_eq!(all(&folder).expect("a folder"), []);
+        fs::remove_dir(path).expect("nothing is left in it");
+    }
+
+    #[test]
+    fn whoever_looks_while_a_berth_is_taken_does_not_take_it_away() {
+        let (path, folder) = folder();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    all(&folder).expect("a folder");
+                }
+            });
+            let taken: Vec<_> = (0..500).map(|_| Berth::take(&folder, &facts())).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(taken.iter().filter_map(|taken| taken.as_ref().err()).count(), 0);
+        });
         fs::remove_dir(path).expect("nothing is left in it");
     }
 

@@ -5,15 +5,18 @@
 //! - `look`: what is alive: the runtime folder ⨝ the answers of each `run` ⨝ the process table.
 //! - `find`: who is meant by an id, the beginning of one, or a name (pure).
 //! - `stop`: ending, and seeing for oneself that it is so.
+//! - `history`: what has been, from the ledger.
 //! - `processes`: the few facts of `/proc` that the process table does not have.
 
 mod find;
+mod history;
 mod look;
 mod processes;
 mod row;
 mod stop;
 
 pub use find::{FindError, Named, find};
+pub use history::{History, HistoryError, cause};
 pub use look::{Details, Live, Operator};
 pub use row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 pub use stop::{StopOutcome, Stopped};

@@ -1,26 +1,32 @@
 //! `moored inspect`: all that is known of one server.
 
-use moored_supervisor::operator::{Details, Live, Operator, ServerRow, find};
+use std::collections::BTreeSet;
+
+use moored_supervisor::ledger::{EventQuery, RunRow, StoredEvent};
+use moored_supervisor::operator::{Details, Named, Operator, ServerRow, find};
 use serde::Serialize;
 
+use super::events::event_line;
+use super::history;
 use super::ps::{process_tree, state_word, verdict_word};
 use crate::args::InspectArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, tell};
 use crate::render::{self, STRONG, paint};
 
-/// A server, with its details where it is alive.
+/// A server, with its details where it is alive, and what was written down of it.
 #[derive(Serialize)]
-struct Inspected<'a> {
+struct Inspected {
     #[serde(flatten)]
-    row: &'a ServerRow,
+    row: ServerRow,
     #[serde(flatten)]
-    details: Option<&'a Details>,
+    details: Option<Details>,
+    record: Option<RunRow>,
+    events: Vec<StoredEvent>,
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
-    let live = Operator::of_user()?.look()?;
-    let one = only(&args.target, find(&live, &args.target)?)?;
-    let inspected = Inspected { row: &one.row, details: Some(&one.details) };
+    let operator = Operator::of_user()?;
+    let inspected = inspect(&operator, &args.target)?;
     if args.json {
         render::json("server", &inspected)?;
     } else {
@@ -29,21 +35,55 @@ pub(super) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// One of a name can be shown; of several, the ids are.
-fn only<'a>(target: &str, mut found: Vec<&'a Live>) -> Result<&'a Live, Failure> {
-    match found.pop() {
-        Some(one) if found.is_empty() => Ok(one),
-        last => {
-            found.extend(last);
-            let ids: Vec<&str> = found.iter().map(|live| live.row.id.as_str()).collect();
-            Err(Failure::to(format_args!("choose: {} servers are called `{target}`", ids.len()))
-                .hint(format_args!("give one of the ids: {}", ids.join(", "))))
+fn inspect(operator: &Operator, target: &str) -> Result<Inspected, Failure> {
+    let live = operator.look()?;
+    let nobody = match find(&live, target) {
+        Ok(found) => {
+            let one = only(target, &found)?;
+            let (record, events) = written_down(operator, &one.row);
+            return Ok(Inspected {
+                row: one.row.clone(),
+                details: Some(one.details.clone()),
+                record,
+                events,
+            });
         }
-    }
+        Err(nobody) => nobody,
+    };
+    let ended = history(operator)?.ended(&BTreeSet::new())?;
+    // What lives is what was looked for first, so its names are the ones to suggest.
+    let found = find(&ended, target).map_err(|error| if live.is_empty() { error } else { nobody })?;
+    let row = only(target, &found)?.clone();
+    let (record, events) = written_down(operator, &row);
+    Ok(Inspected { row, details: None, record, events })
 }
 
-fn text(inspected: &Inspected<'_>) -> String {
-    let row = inspected.row;
+/// What history has of it. What is alive is shown without it too.
+fn written_down(operator: &Operator, row: &ServerRow) -> (Option<RunRow>, Vec<StoredEvent>) {
+    let read = || {
+        let mut history = history(operator)?;
+        let Ok(run) = row.id.parse() else { return Ok((None, Vec::new())) };
+        let query = EventQuery { run: Some(run), ..EventQuery::default() };
+        Ok::<_, Failure>((history.run(run)?, history.events(&query)?))
+    };
+    read().unwrap_or_else(|failure| {
+        tell(&failure);
+        (None, Vec::new())
+    })
+}
+
+/// One of a name can be shown; of several, the ids are.
+fn only<'a, T: Named>(target: &str, found: &[&'a T]) -> Result<&'a T, Failure> {
+    if let [one] = found {
+        return Ok(one);
+    }
+    let ids: Vec<&str> = found.iter().map(|one| one.id()).collect();
+    Err(Failure::to(format_args!("choose: {} servers are called `{target}`", ids.len()))
+        .hint(format_args!("give one of the ids: {}", ids.join(", "))))
+}
+
+fn text(inspected: &Inspected) -> String {
+    let row = &inspected.row;
     let mut lines = vec![
         ("id", row.id.clone()),
         ("name", row.name.clone()),
@@ -61,7 +101,7 @@ fn text(inspected: &Inspected<'_>) -> String {
     let layers: Vec<String> = row.containment.layers.iter().map(ToString::to_string).collect();
     add("held by", Some(format!("{} ({})", row.containment.strength, layers.join(", "))));
     add("last activity", row.last_activity_at.map(|at| at.to_string()));
-    if let Some(details) = inspected.details {
+    if let Some(details) = &inspected.details {
         lines.extend(detail_lines(details));
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
@@ -72,6 +112,10 @@ fn text(inspected: &Inspected<'_>) -> String {
     let totals = format!("{}, cpu {}", render::bytes(row.rss_bytes), render::percent(row.cpu_percent));
     text.push_str(&format!("{} {} ({totals})\n", paint(STRONG, "processes"), row.processes.len()));
     text.push_str(&process_tree(row));
+    if !inspected.events.is_empty() {
+        text.push_str(&format!("{}\n", paint(STRONG, "events")));
+        text.extend(inspected.events.iter().map(|stored| format!("  {}", event_line(&stored.event))));
+    }
     text
 }
 

@@ -2,8 +2,10 @@
 
 mod config;
 mod demo;
+mod events;
 mod generated;
 mod inspect;
+mod logs;
 mod ps;
 mod run;
 mod stop;
@@ -12,7 +14,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
-use moored_supervisor::operator::{FindError, OperatorError};
+use moored_supervisor::operator::{FindError, History, HistoryError, Operator, OperatorError};
 
 use crate::args::{Typed, Verb, written_out};
 use crate::exit::{Exit, Failure};
@@ -33,6 +35,8 @@ fn run_verb(verb: Verb) -> Result<Exit, Failure> {
         Verb::Ps(args) => ps::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Stop(args) => stop::run(&args),
+        Verb::Logs(args) => logs::run(&args),
+        Verb::Events(args) => events::run(&args),
         Verb::Config(verb) => config::run(verb),
         Verb::Demo => demo::run(),
         Verb::Completions { shell } => generated::completions(shell),
@@ -66,6 +70,21 @@ impl From<OperatorError> for Failure {
     fn from(error: OperatorError) -> Self {
         Self::to(error)
     }
+}
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Self {
+        Self::to(error)
+    }
+}
+
+/// Opens history, and tells what is to be told of that.
+fn history(operator: &Operator) -> Result<History, Failure> {
+    let history = operator.history()?;
+    if let Some(warning) = &history.warning {
+        render::say(&format!("moored: {warning}"));
+    }
+    Ok(history)
 }
 
 impl From<FindError> for Failure {

@@ -4,6 +4,7 @@ use anstyle::Style;
 use moored_supervisor::control::RunState;
 use moored_supervisor::operator::{Operator, ServerRow, Verdict};
 
+use super::history;
 use crate::args::PsArgs;
 use crate::exit::{Exit, Failure};
 use crate::render::{self, BAD, DIM, GOOD, Node, Table};
@@ -12,7 +13,12 @@ use crate::render::{self, BAD, DIM, GOOD, Node, Table};
 const LONGEST_COMMAND: usize = 60;
 
 pub(super) fn run(args: &PsArgs) -> Result<Exit, Failure> {
-    let rows: Vec<ServerRow> = Operator::of_user()?.look()?.into_iter().map(|live| live.row).collect();
+    let operator = Operator::of_user()?;
+    let mut rows: Vec<ServerRow> = operator.look()?.into_iter().map(|live| live.row).collect();
+    if args.all {
+        let alive = rows.iter().map(|row| row.id.clone()).collect();
+        rows.splice(0..0, history(&operator)?.ended(&alive)?);
+    }
     if args.json {
         render::json("servers", &rows)?;
     } else if args.quiet {

@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moored_containment::RuntimeDir;
 use moored_supervisor::event::RunId;
 use moored_supervisor::ledger::Writer;
+use moored_supervisor::log::{Limits, ServerLog};
 use moored_supervisor::places::StateDir;
 use moored_supervisor::session::{self, RunError, Surroundings};
 
@@ -44,16 +45,26 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());
     let writer = Arc::new(Writer::start(state, spool));
     let note = Arc::clone(&writer);
+    let log = Arc::new(Mutex::new(log_file.clone().map(|path| ServerLog::open(path, Limits::default()))));
+    let said = Arc::clone(&log);
     let surroundings = Surroundings {
         folder,
         note: Box::new(move |event| note.send(event)),
-        log: Box::new(|_| ()),
+        log: Box::new(move |bytes| {
+            if let Some(log) = said.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                log.write(bytes);
+            }
+        }),
         log_file,
         run,
         version: env!("CARGO_PKG_VERSION"),
         remove_pid_file: own_command("remove-dead-pid-file"),
     };
     let outcome = session::run(spec, surroundings);
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(warning) = log.and_then(|log| log.finish(LAST_WORDS)) {
+        render::say(&format!("moored: log: {warning}"));
+    }
     let written = Arc::into_inner(writer).map(|writer| writer.finish(LAST_WORDS)).unwrap_or_default();
     if let Some(warning) = written.warning {
         render::say(&format!("moored: history: {warning}"));

@@ -39,6 +39,17 @@ pub(crate) fn json(name: &str, value: &impl Serialize) -> io::Result<()> {
     raw_line(&Value::Object(object))
 }
 
+/// Prints one line of JSON for one of many; the version stands first in each.
+pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        schema_version: u32,
+        #[serde(flatten)]
+        value: &'a T,
+    }
+    raw_line(&Versioned { schema_version: SCHEMA_VERSION, value })
+}
+
 /// Past the colours: JSON has none, and a log line within may hold anything.
 fn raw_line(value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use moored_containment::{
     Command, Contained, EndReport, Ladder, ProcessIdentity, ProcessTable, Recording, Stdio, Stdout,
@@ -58,8 +58,8 @@ impl Stage {
             .args(way.command(&program))
             .stdin(Stdio::Pipe)
             .stdout(Stdio::Pipe)
-            // If the demo itself is killed, nothing is given time.
-            .ladder(Ladder::kill())
+            // If the demo itself is killed, nothing is given time, also if the stage leaves first.
+            .ladder(Ladder::kill().kill_after(Duration::ZERO))
             .recording(Recording::InUserFolder)
             .label("moored-demo")
             .spawn()

@@ -1,0 +1,148 @@
+//! What is meant by what was typed, in all orders of the places that can say it.
+
+use super::*;
+
+fn typed_args(line: &str) -> RunArgs {
+    use clap::Parser as _;
+    let words =
+        ["moored", "run"].into_iter().chain(line.split_whitespace()).chain(["--", "npx", "-y", "srv"]);
+    match crate::args::Typed::try_parse_from(words).expect("is understood").verb {
+        crate::args::Verb::Run(args) => *args,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+fn read(line: &str, env: &[(&str, &str)], files: &[(&str, &str)]) -> Result<RunSettings, Failure> {
+    let files = files
+        .iter()
+        .map(|(path, text)| SettingsFile::parse(path.into(), text).expect("a settings file"))
+        .collect();
+    let env = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    RunSettings::read(typed_args(line), Around { cwd: "/work".into(), env }, files)
+}
+
+fn rules_of(line: &str, env: &[(&str, &str)], files: &[(&str, &str)]) -> Rules {
+    read(line, env, files).expect("sound settings").spec.rules
+}
+
+fn message(result: Result<RunSettings, Failure>) -> (String, u8) {
+    match result.expect_err("unsound settings") {
+        Failure::Told { message, exit, .. } => (message, exit.code()),
+        Failure::BrokenPipe => panic!("nothing was written"),
+    }
+}
+
+#[test]
+fn nothing_said_gives_the_defaults() {
+    let settings = read("", &[], &[]).expect("sound settings");
+    assert_eq!(settings.spec.rules, Rules::default());
+    assert_eq!(settings.spec.name, "srv");
+    assert_eq!(settings.spec.command, ["npx", "-y", "srv"]);
+    assert_eq!(settings.spec.cwd, PathBuf::from("/work"));
+    assert_eq!(settings.containers, Containers::Off);
+}
+
+#[test]
+fn every_option_of_a_run_is_understood() {
+    let line = "--name n --grace 1s --kill-after 500ms --idle 15m --max-lifetime 1h --max-instances 3 \
+         --over-limit refuse --restart on-crash --server-version 1.2 --pid-file a.pid --info-tool --keep tmux adb \
+         --containers session --direct --log-file /l/x.log --line-limit 1M";
+    let settings = read(line, &[], &[]).expect("sound settings");
+    let expected = Rules {
+        ladder: Ladder::default().grace(Duration::from_secs(1)).kill_after(Duration::from_millis(500)),
+        idle: Idle::After(Duration::from_mins(15)),
+        max_lifetime: Some(Duration::from_hours(1)),
+        max_instances: Some(3),
+        over_limit: OverLimit::Refuse,
+        restart: Restart::OnCrash,
+        server_version: Some("1.2".into()),
+        pid_file: Some("/work/a.pid".into()),
+        info_tool: true,
+        keep: vec!["tmux".into(), "adb".into()],
+        sealed: false,
+        strict: false,
+        direct: true,
+        log_file: Some("/l/x.log".into()),
+        line_limit: 1 << 20,
+    };
+    assert_eq!(settings.spec.rules, expected);
+    assert_eq!((settings.spec.name.as_str(), settings.containers), ("n", Containers::Session));
+    let rules = rules_of("--sealed --strict", &[], &[]);
+    assert_eq!((rules.sealed, rules.strict), (true, true));
+}
+
+#[test]
+fn a_flag_beats_the_environment_which_beats_a_file_and_the_nearest_file_wins() {
+    let near = ("/work/moored.toml", "[run]\ngrace = '3s'");
+    let far = ("/etc/moored/config.toml", "[run]\ngrace = '4s'\nkill-after = '5s'\nsealed = true");
+    let env = [("MOORED_GRACE", "2500ms")];
+    let grace = |line, env: &[(&str, &str)], files: &[(&str, &str)]| rules_of(line, env, files).ladder.grace;
+    assert_eq!(grace("--grace 1s", &env, &[near, far]), Duration::from_secs(1));
+    assert_eq!(grace("", &env, &[near, far]), Duration::from_millis(2500));
+    assert_eq!(grace("", &[], &[near, far]), Duration::from_secs(3));
+    assert_eq!(grace("", &[], &[far]), Duration::from_secs(4));
+    let rules = rules_of("--sealed=false", &env, &[near, far]);
+    assert_eq!((rules.ladder.kill_after, rules.sealed), (Duration::from_secs(5), false));
+}
+
+#[test]
+fn an_empty_variable_says_nothing() {
+    assert_eq!(rules_of("", &[("MOORED_GRACE", "")], &[]).ladder, Ladder::default());
+}
+
+#[test]
+fn instances_are_also_capped_by_the_name_that_others_use() {
+    let old = ("MAX_KEEP_PROCESSES", "4");
+    assert_eq!(rules_of("", &[old], &[]).max_instances, Some(4));
+    assert_eq!(rules_of("", &[old, ("MOORED_MAX_INSTANCES", "2")], &[]).max_instances, Some(2));
+    assert_eq!(rules_of("--max-instances off", &[old], &[]).max_instances, None);
+}
+
+#[test]
+fn the_patience_of_auto_can_be_set_for_tests() {
+    let env = [("MOORED_AUTO_IDLE", "1s")];
+    assert_eq!(rules_of("", &env, &[]).idle, Idle::Auto(Duration::from_secs(1)));
+    assert_eq!(rules_of("--idle off", &env, &[]).idle, Idle::Off);
+    assert_eq!(rules_of("--idle auto", &[], &[]).idle, Idle::default());
+}
+
+#[test]
+fn values_of_a_file_may_be_numbers_switches_and_lists() {
+    let text = "[run]\nmax-instances = 3\ninfo-tool = true\nkeep = ['tmux', 'adb']\nlog-file = 'x.log'";
+    let rules = rules_of("", &[], &[("/etc/moored/config.toml", text)]);
+    assert_eq!((rules.max_instances, rules.info_tool), (Some(3), true));
+    assert_eq!(rules.keep, ["tmux", "adb"]);
+    assert_eq!(rules.log_file, Some("/etc/moored/x.log".into()), "beside the file that names it");
+    assert_eq!(rules_of("", &[("MOORED_KEEP", "a,b")], &[]).keep, ["a", "b"]);
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_origin() {
+    let (text, code) = message(read("--grace soon", &[], &[]));
+    assert!(text.starts_with("invalid value `soon` for `--grace`: "), "{text}");
+    assert_eq!(code, 2);
+    let (text, code) = message(read("", &[("MOORED_IDLE", "x")], &[]));
+    assert!(text.starts_with("invalid value `x` for `MOORED_IDLE`: "), "{text}");
+    assert_eq!(code, 2);
+    let (text, code) = message(read("", &[], &[("/etc/c.toml", "[run]\nrestart = 'always'")]));
+    assert!(text.contains("`always` for `run.restart` in `/etc/c.toml`"), "{text}");
+    assert!(text.contains("never, on-crash"), "{text}");
+    assert_eq!(code, 125);
+}
+
+#[test]
+fn zero_patience_that_would_mean_never_or_always_is_refused() {
+    for line in ["--idle 0s", "--max-lifetime 0s", "--max-instances 0", "--line-limit 0"] {
+        assert_eq!(message(read(line, &[], &[])).1, 2, "{line}");
+    }
+    assert_eq!(rules_of("--grace 0s --kill-after 0", &[], &[]).ladder.grace, Duration::ZERO);
+}
+
+#[test]
+fn what_can_spare_nobody_refuses_to_keep() {
+    for line in ["--sealed --keep tmux", "--strict --keep tmux"] {
+        let (text, code) = message(read(line, &[], &[]));
+        assert!(text.contains("--keep"), "{text}");
+        assert_eq!(code, 2);
+    }
+}

@@ -1,0 +1,125 @@
+//! Help, usage errors and exit codes.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use crate::home::{Home, said};
+
+#[test]
+fn help_names_every_verb_and_every_option_of_the_contract() {
+    let home = Home::new();
+    let help = home.moored(&["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    for verb in ["run", "ps", "inspect", "stop", "logs", "events", "config", "completions", "man", "demo"] {
+        assert!(help.stdout.lines().any(|line| line.trim_start().starts_with(&format!("{verb} "))), "{verb}");
+    }
+    assert!(!help.stdout.contains("demo-part"), "{}", help.stdout);
+    let help = home.moored(&["run", "--help"]).stdout;
+    for option in [
+        "name",
+        "grace",
+        "kill-after",
+        "idle",
+        "max-lifetime",
+        "max-instances",
+        "over-limit",
+        "restart",
+        "server-version",
+        "pid-file",
+        "info-tool",
+        "keep",
+        "containers",
+        "sealed",
+        "strict",
+        "direct",
+        "log-file",
+    ] {
+        assert!(help.contains(&format!("--{option}")), "{option}: {help}");
+    }
+    assert!(!help.contains("--line-limit"), "{help}");
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let said = Home::new().moored(&["--version"]);
+    assert_eq!((said.code, said.stdout), (0, format!("moored {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn what_is_not_understood_ends_with_2_and_says_so_on_stderr() {
+    let home = Home::new();
+    let wrong: [&[&str]; 12] = [
+        &[],
+        &["bogus"],
+        &["run"],
+        &["run", "--"],
+        &["--"],
+        &["run", "cat"],
+        &["run", "--bogus", "--", "cat"],
+        &["run", "--grace", "soon", "--", "cat"],
+        &["run", "--containers", "all", "--", "cat"],
+        &["run", "--strict", "--keep", "tmux", "--", "cat"],
+        &["stop"],
+        &["events", "--since", "yesterday"],
+    ];
+    for args in wrong {
+        let said = home.moored(args);
+        assert_eq!((said.code, said.stdout.as_str()), (2, ""), "{args:?}: {said:?}");
+        assert!(!said.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_run_without_the_two_dashes_is_told_about_them() {
+    let said = Home::new().moored(&["run", "npx", "-y", "srv"]);
+    assert!(said.stderr.contains("\n\nhint: "), "{}", said.stderr);
+    assert!(said.stderr.contains("moored run [OPTIONS] -- CMD"), "{}", said.stderr);
+}
+
+#[test]
+fn a_run_ends_with_the_servers_code_and_writes_nothing_of_its_own() {
+    let home = Home::new();
+    for args in [&["run", "--", "sh", "-c", "echo out; exit 7"][..], &["--", "sh", "-c", "echo out; exit 7"]]
+    {
+        let said = home.moored(args);
+        assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (7, "out\n", ""));
+    }
+    assert_eq!(home.moored(&["run", "--", "sh", "-c", "kill -9 $$"]).code, 137);
+    assert_eq!(home.moored(&["run", "--", "/nowhere/srv"]).code, 127);
+    assert_eq!(home.moored(&["run", "--", "/etc/passwd"]).code, 126);
+}
+
+#[test]
+fn a_reader_that_leaves_is_a_normal_end() {
+    let home = Home::new();
+    for args in [&["completions", "bash"][..], &["config", "schema"], &["ps"], &["--help"], &["man"]] {
+        let mut child =
+            home.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("moored");
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
+        assert_eq!((child.wait().expect("its end").code(), errors.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn completions_and_the_manual_come_from_the_definition() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let said = home.moored(&["completions", shell]);
+        assert!(said.code == 0 && said.stdout.contains("kill-after"), "{shell}");
+    }
+    assert!(home.moored(&["man"]).stdout.contains("moored\\-run(1)"));
+    assert!(home.moored(&["man", "run"]).stdout.contains("kill\\-after"));
+    assert_eq!(home.moored(&["man", "bogus"]).code, 2);
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    let home = Home::new();
+    assert_eq!(home.moored(&["ps"]).stdout.split_whitespace().next(), Some("ID"));
+    let forced = said(home.command(&["ps"]).env("CLICOLOR_FORCE", "1")).stdout;
+    assert!(forced.starts_with("\u{1b}[1mID"), "{forced:?}");
+    let refused = said(home.command(&["ps"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")).stdout;
+    assert!(refused.starts_with("ID"), "{refused:?}");
+}

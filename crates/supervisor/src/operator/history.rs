@@ -1,0 +1,209 @@
+//! What has been: the ledger, with what was left in the spool taken in. Opened only by whoever asks for history; what is
+//! alive is shown without it.
+
+use std::collections::BTreeSet;
+
+use moored_containment::StrengthLevel;
+
+use super::look::Operator;
+use super::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
+use crate::control::RunState;
+use crate::event::{EndCause, RunId};
+use crate::ledger::{
+    EventQuery, Ledger, LedgerError, RunQuery, RunRow, SqliteLedger, StoredEvent, import_spool, lives,
+};
+use crate::places::{PlaceError, StateDir};
+
+/// History could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// There is no place for it.
+    #[error("find the folder of history: {0}")]
+    Place(#[from] PlaceError),
+    /// It cannot be read.
+    #[error("read history: {0}")]
+    Ledger(#[from] LedgerError),
+}
+
+/// What has been.
+#[derive(Debug)]
+pub struct History {
+    ledger: SqliteLedger,
+    operator: Operator,
+    state: StateDir,
+    /// What is to be told of its opening.
+    pub warning: Option<String>,
+}
+
+impl Operator {
+    /// Opens the history of whoever calls.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn history(&self) -> Result<History, HistoryError> {
+        self.history_in(StateDir::of_user()?)
+    }
+
+    /// Opens the history in this folder.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn history_in(&self, state: StateDir) -> Result<History, HistoryError> {
+        let (ledger, warning) = SqliteLedger::open_or_begin_anew(&state)?;
+        let mut history = History { ledger, operator: self.clone(), state, warning };
+        history.take_in();
+        Ok(history)
+    }
+}
+
+impl History {
+    /// Takes in what others could not write.
+    fn take_in(&mut self) {
+        for folder in self.operator.folders() {
+            // What cannot be taken in now stays for the next one.
+            let _ = import_spool(folder.path(), &mut self.ledger);
+        }
+    }
+
+    /// Those that have ended, the oldest first. `alive` are the ids of those that have not.
+    ///
+    /// # Errors
+    /// If history cannot be read.
+    pub fn ended(&self, alive: &BTreeSet<String>) -> Result<Vec<ServerRow>, HistoryError> {
+        let runs = self.ledger.runs(&RunQuery::default())?;
+        let is_over = |run: &&RunRow| {
+            // One that is about to show itself in the runtime folder has a moored that lives.
+            !alive.contains(&run.run.to_string())
+                && (run.ended_at.is_some() || !run.moored.as_ref().is_some_and(lives))
+        };
+        Ok(runs.iter().rev().filter(is_over).map(ended_row).collect())
+    }
+
+    /// One `run`, alive or not.
+    ///
+    /// # Errors
+    /// If history cannot be read.
+    pub fn run(&self, run: RunId) -> Result<Option<RunRow>, HistoryError> {
+        Ok(self.ledger.run(run)?)
+    }
+
+    /// Events in the order in which they were written down, what was spooled until now included.
+    ///
+    /// # Errors
+    /// If history cannot be read.
+    pub fn events(&mut self, query: &EventQuery) -> Result<Vec<StoredEvent>, HistoryError> {
+        self.take_in();
+        Ok(self.ledger.events(query)?)
+    }
+
+    /// Where the stderr of a `run` was kept, unless it was told another place.
+    #[must_use]
+    pub fn log_of(&self, row: &ServerRow) -> Option<std::path::PathBuf> {
+        Some(self.state.log_of(&row.name, row.id.parse().ok()?))
+    }
+}
+
+fn ended_row(run: &RunRow) -> ServerRow {
+    let unheld = ContainmentRow { strength: StrengthLevel::None, layers: Vec::new() };
+    let ended_at = run.ended_at.unwrap_or(run.last_at);
+    ServerRow {
+        id: run.run.to_string(),
+        name: run.name.clone(),
+        origin: Origin::Run,
+        state: RunState::Ended,
+        verdict: Verdict::Unknown,
+        reason: format!("ended: {}", run.end_cause.map_or("nobody saw how".to_owned(), cause)),
+        pid: None,
+        client: run.client.as_ref().map(|c| ClientRow { pid: c.pid, name: c.name.clone() }),
+        command: run.command.clone(),
+        cwd: run.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
+        config_file: None,
+        started_at: run.started_at,
+        ended_at: Some(ended_at),
+        exit_code: run.exit_code,
+        uptime_seconds: ended_at.duration_since(run.started_at).as_secs_f64().max(0.0),
+        rss_bytes: 0,
+        cpu_percent: 0.0,
+        containment: run.strength.as_ref().map_or(unheld, ContainmentRow::from),
+        processes: Vec::new(),
+        containers: Vec::new(),
+        server_version: run.server_version.clone(),
+        stale: false,
+        sessions: 0,
+        last_activity_at: None,
+    }
+}
+
+/// Why a `run` ended, in a few words.
+#[must_use]
+pub fn cause(cause: EndCause) -> String {
+    match cause {
+        EndCause::ClientEof => "its client closed the input".to_owned(),
+        EndCause::ClientGone => "its client died".to_owned(),
+        EndCause::Signal(signal) => format!("by signal {signal}"),
+        EndCause::ServerExited => "the server ended by itself".to_owned(),
+        EndCause::Operator => "an operator stopped it".to_owned(),
+        EndCause::OverLimit => "a newer one took its place".to_owned(),
+        EndCause::MooredKilled => "moored was killed, its guardians ended it".to_owned(),
+        EndCause::StartFailed => "it could not be started".to_owned(),
+        EndCause::CrashLoop => "it crashed too often".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use moored_containment::{ProcessIdentity, RuntimeDir};
+    use moored_testkit::{Scratch, User};
+
+    use super::*;
+    use crate::event::{Begun, Counters, Ended, Event, What};
+
+    fn begun(run: RunId, moored: ProcessIdentity, at: i64) -> Event {
+        let what = What::Begun(Begun {
+            moored,
+            moored_version: "0".into(),
+            command: vec!["srv".into()],
+            cwd: "/".into(),
+            client: None,
+        });
+        Event { at: Timestamp::from_second(at).expect("a time"), run, server: "srv".into(), what }
+    }
+
+    fn ended(run: RunId, at: i64) -> Event {
+        let what = What::Ended(Ended {
+            why: EndCause::ClientEof,
+            exit_code: Some(3),
+            counters: Counters::default(),
+            report: None,
+        });
+        Event { at: Timestamp::from_second(at).expect("a time"), run, server: "srv".into(), what }
+    }
+
+    #[test]
+    fn what_has_ended_is_listed_and_what_lives_is_not() {
+        let scratch = Scratch::for_user(User::current());
+        let operator = Operator::at(RuntimeDir::at(scratch.join("run")).expect("a folder"));
+        let mut history = operator.history_in(StateDir::at(scratch.join("state"))).expect("history");
+        let us = ProcessIdentity::of(std::process::id()).expect("us");
+        let dead = ProcessIdentity { start_ticks: 1, ..us };
+        let [over, lost, alive] = [(); 3].map(|()| RunId::generate());
+        let events = [begun(over, us, 10), ended(over, 25), begun(lost, dead, 30), begun(alive, us, 40)];
+        history.ledger.record(&events).expect("written down");
+
+        let rows = history.ended(&BTreeSet::new()).expect("rows");
+        let mut ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        ids.sort_unstable();
+        let mut expected = [over.to_string(), lost.to_string()];
+        expected.sort_unstable();
+        assert_eq!(ids, expected);
+        let row = rows.iter().find(|row| row.id == over.to_string()).expect("one");
+        assert_eq!((row.state, row.exit_code, row.uptime_seconds), (RunState::Ended, Some(3), 15.0));
+        assert_eq!(row.reason, "ended: its client closed the input");
+        assert_eq!(
+            history.events(&EventQuery { run: Some(over), ..EventQuery::default() }).expect("events").len(),
+            2
+        );
+        assert_eq!(history.ended(&BTreeSet::from([over.to_string()])).expect("rows").len(), 1);
+    }
+}
