@@ -31,7 +31,8 @@ fn main() {
     }
     let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
     let bench = Bench::new();
-    let all: [(&str, fn(&Bench)); 6] = [
+    type Measure = fn(&Bench);
+    let all: [(&str, Measure); 6] = [
         ("round-trip", Bench::round_trip),
         ("results", Bench::results),
         ("first-byte", Bench::first_byte),
