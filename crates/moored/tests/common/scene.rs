@@ -127,10 +127,11 @@ impl Scene {
         assert!(found.is_empty(), "{:?}: {found:?}", self.user);
     }
 
-    /// What lies in the runtime folder.
+    /// What lies in the runtime folder, but for the memory of crashes, which is meant to outlive them.
     pub(crate) fn runtime_files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.runtime_dir()).into_iter().flatten();
-        entries.map(|entry| entry.expect("an entry").path()).collect()
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths.filter(|path| path.extension().is_none_or(|ending| ending != "crashes")).collect()
     }
 }
 

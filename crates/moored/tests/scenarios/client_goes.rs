@@ -275,7 +275,8 @@ fn s08_a_client_that_reads_nothing_can_still_close() {
         wait_for_file(&scene.ready_file(), DEADLINE);
         child.stdin = None;
         let began = Instant::now();
-        child.wait().expect("our child");
+        let ended = || child.try_wait().expect("our child");
+        moored_testkit::wait_until("moored has ended", AFTER_EOF, ended);
         assert!(began.elapsed() <= AFTER_EOF, "{:?}", began.elapsed());
         scene.assert_clean();
         drop(unread);
