@@ -9,12 +9,13 @@
 //! - [`wait`]: conditions with deadlines instead of sleeps.
 //! - [`pairwise`]: few combinations that cover every pair of levels.
 //! - [`innocents`]: bystanders that can prove that nobody signalled them.
-//! - [`server`] and [`marked`]: the insides of the bins `misbehave` and `marked`.
+//! - [`client`], [`marked`] and [`server`]: the insides of the bins `client`, `marked` and `misbehave`.
 
 #![cfg(target_os = "linux")]
 
 pub mod as_user;
 pub mod bins;
+pub mod client;
 pub mod innocents;
 pub mod marked;
 pub mod pairwise;

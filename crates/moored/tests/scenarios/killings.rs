@@ -1,0 +1,84 @@
+//! S10: SIGKILL of each of moored's own processes, and of two at once. Nobody needs the killed one to clean up.
+
+use rustix::process::Signal;
+
+use crate::client_goes::STUBBORN;
+use crate::common::AFTER_ANYTHING;
+use crate::common::client::Client;
+use crate::common::playing::{Holders, Playing};
+use crate::common::scene::Scene;
+use moored_containment::ProcessIdentity;
+
+fn killing(client: Client, who: impl Fn(&Playing, Holders) -> Vec<ProcessIdentity>) {
+    for scene in Scene::all() {
+        let mut playing = client.play(scene.hasty().misbehave(STUBBORN));
+        let holders = playing.holders();
+        let killed = who(&playing, holders);
+        playing.send_all(&killed, Signal::KILL);
+        playing.assert_only_client_within(AFTER_ANYTHING);
+    }
+}
+
+#[test]
+fn s10_moored_killed() {
+    for client in Client::OWN {
+        killing(client, |_, holders| vec![holders.moored]);
+    }
+}
+
+#[test]
+fn s10_moored_killed_under_a_typescript_client_needs_node() {
+    killing(Client::TypeScript, |_, holders| vec![holders.moored]);
+}
+
+#[test]
+fn s10_moored_killed_under_a_python_client_needs_python() {
+    killing(Client::Python, |_, holders| vec![holders.moored]);
+}
+
+#[test]
+fn s10_the_outer_guardian_killed() {
+    killing(Client::Pipes, |_, holders| vec![holders.outer]);
+}
+
+#[test]
+fn s10_the_inner_guardian_killed() {
+    killing(Client::Pipes, |_, holders| vec![holders.inner]);
+}
+
+#[test]
+fn s10_moored_and_its_client_killed() {
+    killing(Client::Pipes, |playing, holders| vec![playing.client(), holders.moored]);
+    killing(Client::Sockets, |playing, holders| vec![holders.moored, playing.client()]);
+}
+
+#[test]
+fn s10_moored_and_the_outer_guardian_killed() {
+    killing(Client::Pipes, |_, holders| vec![holders.moored, holders.outer]);
+}
+
+#[test]
+fn s10_moored_and_the_inner_guardian_killed() {
+    killing(Client::Pipes, |_, holders| vec![holders.moored, holders.inner]);
+}
+
+#[test]
+fn s10_the_client_and_the_outer_guardian_killed() {
+    killing(Client::Pipes, |playing, holders| vec![playing.client(), holders.outer]);
+}
+
+#[test]
+fn s10_the_client_and_the_inner_guardian_killed() {
+    killing(Client::Pipes, |playing, holders| vec![playing.client(), holders.inner]);
+}
+
+/// As the Python SDK and codex do it: the group that moored was started in is killed whole.
+#[test]
+fn s10_the_clients_whole_group_killed() {
+    for scene in Scene::all() {
+        let mut playing = Client::Pipes.play(scene.hasty().misbehave(STUBBORN));
+        playing.holders();
+        playing.kill_group();
+        playing.assert_gone_within(AFTER_ANYTHING);
+    }
+}

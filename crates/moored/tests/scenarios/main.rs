@@ -1,0 +1,22 @@
+//! The leaks that were seen in the field, each re-enacted through `moored run`, by the numbers under which they are
+//! listed. Each is played by every client that it can happen to, as root and as a plain user.
+//!
+//! - `client_goes`: the client goes away (S01 to S11);
+//! - `killings`: SIGKILL of each of moored's own processes, and of two at once (S10);
+//! - `descendants`: what a server starts, and tries to leave behind (S25 to S30);
+//! - `identity`: supervisors that die, probes, nested hosts, locks, numbers that are used again, clocks (S11, S21, S22, S37 to
+//!   S40);
+//! - `abandoned`: the client lives and has forgotten its server (S13 to S20, S24, S38, S41, S42);
+//! - `codex`: a client that is a program of its own.
+
+#![expect(clippy::disallowed_methods, reason = "clients under a mark, which ends what is left of them")]
+
+mod abandoned;
+mod client_goes;
+mod codex;
+#[allow(dead_code, reason = "each target uses its part of it")]
+#[path = "../common/mod.rs"]
+mod common;
+mod descendants;
+mod identity;
+mod killings;

@@ -1,0 +1,81 @@
+//! Folders for state and records that cannot be used. History may be lost then; the server runs, and is ended.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use moored_testkit::User;
+
+use crate::common::scene::Scene;
+use crate::common::wire::Wire;
+
+/// A session with this state folder works, and ends as it should.
+fn assert_works_with_state_in(scene: Scene, state: &Path) {
+    let scene = scene.hasty().misbehave(["--exit-code", "5", "--daemon"]);
+    let mut command = scene.run_command();
+    command.env("MOORED_STATE_DIR", state);
+    let mut wire = Wire::start(command);
+    wire.initialize();
+    wire.assert_echo(1, "works");
+    let (status, _) = wire.finish();
+    assert_eq!(status.code(), Some(5));
+    scene.assert_clean();
+}
+
+/// Root can write everywhere but on a file system that is read-only, such as /proc is to all.
+#[test]
+fn a_read_only_state_folder_does_no_harm() {
+    for scene in Scene::all() {
+        let folder = scene.scratch.join("read-only");
+        fs::create_dir(&folder).expect("a folder");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).expect("ours");
+        assert_works_with_state_in(scene, &folder.join("state"));
+    }
+    for scene in Scene::all() {
+        assert_works_with_state_in(scene, Path::new("/proc/1/state"));
+    }
+}
+
+#[test]
+fn a_file_where_the_state_folder_should_be_does_no_harm() {
+    for scene in Scene::all() {
+        let file = scene.scratch.join("file");
+        fs::write(&file, "").expect("a file");
+        assert_works_with_state_in(scene, &file);
+    }
+}
+
+/// A file system of 64 KiB, full to the last byte, in a mount namespace of its own.
+#[test]
+fn a_full_disk_does_no_harm_needs_unshare() {
+    if User::current() != User::Root {
+        return;
+    }
+    let scene = Scene::new(User::Root).hasty().misbehave(["--exit-code", "5", "--daemon"]);
+    let full = scene.scratch.join("full");
+    fs::create_dir(&full).expect("a folder");
+    let script = r#"mount -t tmpfs -o size=64k none "$1" || exit 99
+        cat /dev/zero >"$1/fill" 2>/dev/null; mkdir "$1/state"; cat /dev/zero >"$1/more" 2>/dev/null
+        MOORED_STATE_DIR=$1/state; export MOORED_STATE_DIR; shift; exec "$@""#;
+    let mut argv = ["--mount", "--", "sh", "-c", script, "sh"].map(Into::into).to_vec();
+    argv.push(full.into_os_string());
+    argv.extend(scene.argv());
+    let mut wire = Wire::start(scene.command("unshare", argv));
+    wire.initialize();
+    wire.assert_echo(1, "works");
+    assert_eq!(wire.finish().0.code(), Some(5));
+    scene.assert_clean();
+}
+
+/// Without a place for records nothing can be promised: that is a failure, and it is told before anything is started.
+#[test]
+fn a_runtime_folder_that_cannot_be_used_is_125() {
+    for scene in Scene::all() {
+        let proof = scene.scratch.join("was-started");
+        let scene = scene.server(["touch".into(), proof.clone().into_os_string()]);
+        let mut command = scene.run_command();
+        let output = command.env("MOORED_RUNTIME_DIR", "/proc/1/moored").output().expect("moored");
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty() && !proof.exists(), "{output:?}");
+    }
+}
