@@ -10,7 +10,6 @@ use moored_containment::RuntimeDir;
 use moored_supervisor::event::RunId;
 use moored_supervisor::ledger::Writer;
 use moored_supervisor::log::{Limits, ServerLog};
-use moored_supervisor::log::{Limits, ServerLog};
 use moored_supervisor::places::StateDir;
 use moored_supervisor::session::{self, RunError, Surroundings};
 
@@ -46,8 +45,6 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());
     let writer = Arc::new(Writer::start(state, spool));
     let note = Arc::clone(&writer);
-    let log = log_file.clone().map(|path| Arc::new(ServerLog::open(path, Limits::default())));
-    let keep = log.clone();
     let log = Arc::new(Mutex::new(log_file.clone().map(|path| ServerLog::open(path, Limits::default()))));
     let said = Arc::clone(&log);
     let surroundings = Surroundings {
@@ -68,12 +65,9 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     if let Some(warning) = log.and_then(|log| log.finish(LAST_WORDS)) {
         render::say(&format!("moored: log: {warning}"));
     }
-    let written = writer.finish(LAST_WORDS);
+    let written = Arc::into_inner(writer).map(|writer| writer.finish(LAST_WORDS)).unwrap_or_default();
     if let Some(warning) = written.warning {
         render::say(&format!("moored: history: {warning}"));
-    }
-    if let Some(warning) = log.and_then(|log| log.finish(LAST_WORDS)) {
-        render::say(&format!("moored: log: {warning}"));
     }
     match outcome {
         Ok(outcome) => Ok(Exit::Server(u8::try_from(outcome.exit_code).unwrap_or(125))),
