@@ -1,6 +1,6 @@
 //! A user's home of a test's own: runtime folder, state, settings, and moored started in it.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -63,8 +63,13 @@ impl Home {
 
     /// A `run` whose client we are.
     pub(crate) fn run(&self, args: &[&str]) -> Running {
-        let mut command = self.command(&["run"]);
-        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.start(&[&["run"], args].concat())
+    }
+
+    /// moored, going on.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running { child: command.spawn().expect("moored") }
     }
 
@@ -91,7 +96,7 @@ pub(crate) fn said(command: &mut Command) -> Said {
     }
 }
 
-/// A `run` that ends with this value at the latest: its guardians end the tree.
+/// A moored that ends with this value at the latest; if it is a `run`, its guardians end the tree.
 pub(crate) struct Running {
     child: Child,
 }
@@ -99,6 +104,11 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The lines that it writes.
+    pub(crate) fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        BufReader::new(self.child.stdout.take().expect("piped")).lines().map(|line| line.expect("text"))
     }
 
     /// Waits for its end, with our end of its input still open, and returns its code and its stderr.

@@ -105,6 +105,20 @@ fn events_are_lines_of_json_in_their_order() {
 }
 
 #[test]
+fn events_that_are_followed_come_as_they_happen() {
+    let home = Home::new();
+    let mut follower = home.start(&["events", "-f", "--json"]);
+    let mut lines = follower.lines();
+    for code in ["4", "5"] {
+        home.moored(&["run", "--name", "brief", "--", "sh", "-c", &format!("exit {code}")]);
+        // Written down only after the one before was read: it is not the history at the start.
+        let ended = lines.find(|line| line.contains("\"event\":\"ended\""));
+        let ended: Value = serde_json::from_str(&ended.expect("an end")).expect("JSON");
+        assert_eq!(ended["exit_code"].to_string(), code);
+    }
+}
+
+#[test]
 fn what_a_server_says_on_stderr_is_kept_and_followed() {
     let home = Home::new();
     let running = home.run(&SERVER);
@@ -135,6 +149,7 @@ fn ps_shows_what_a_run_says_of_itself() {
         moored_version: "0".into(),
         run: RunId::generate(),
         moored: us,
+        moored_version: "0".into(),
         name: "context7".into(),
         command: ["npx", "-y", "@upstash/context7-mcp"].map(Into::into).to_vec(),
         cwd: "/work".into(),

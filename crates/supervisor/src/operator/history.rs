@@ -112,7 +112,7 @@ fn ended_row(run: &RunRow) -> ServerRow {
         origin: Origin::Run,
         state: RunState::Ended,
         verdict: Verdict::Unknown,
-        reason: format!("ended: {}", run.end_cause.map_or("nobody saw how".to_owned(), cause)),
+        reason: format!("ended: {}", seen_end(run).map_or_else(|| "nobody saw how".to_owned(), cause)),
         pid: None,
         client: run.client.as_ref().map(|c| ClientRow { pid: c.pid, name: c.name.clone() }),
         command: run.command.clone(),
@@ -132,6 +132,11 @@ fn ended_row(run: &RunRow) -> ServerRow {
         sessions: 0,
         last_activity_at: None,
     }
+}
+
+/// Why it ended. A moored that is dead and has not said so was killed; the next `run` writes that down.
+fn seen_end(run: &RunRow) -> Option<EndCause> {
+    run.end_cause.or(run.moored.map(|_| EndCause::MooredKilled))
 }
 
 /// Why a `run` ended, in a few words.
@@ -200,6 +205,11 @@ mod tests {
         let row = rows.iter().find(|row| row.id == over.to_string()).expect("one");
         assert_eq!((row.state, row.exit_code, row.uptime_seconds), (RunState::Ended, Some(3), 15.0));
         assert_eq!(row.reason, "ended: its client closed the input");
+        let row = rows.iter().find(|row| row.id == lost.to_string()).expect("the other");
+        assert_eq!(
+            (row.exit_code, row.reason.as_str()),
+            (None, "ended: moored was killed, its guardians ended it")
+        );
         assert_eq!(
             history.events(&EventQuery { run: Some(over), ..EventQuery::default() }).expect("events").len(),
             2
