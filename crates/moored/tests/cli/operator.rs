@@ -146,7 +146,6 @@ fn ps_shows_what_a_run_says_of_itself() {
     let folder = RuntimeDir::at(home.join("run")).expect("a folder");
     let us = ProcessIdentity::of(std::process::id()).expect("us");
     let facts = Facts {
-        moored_version: "0".into(),
         run: RunId::generate(),
         moored: us,
         moored_version: "0".into(),
