@@ -120,11 +120,17 @@ impl Scene {
     /// Nobody with the mark is alive, and nothing of a `run` lies in the runtime folder.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
+        self.assert_nobody();
+        let found = self.runtime_files();
+        assert!(found.is_empty(), "{:?}: {found:?}", self.user);
+    }
+
+    /// Nobody with the mark is alive.
+    #[track_caller]
+    pub(crate) fn assert_nobody(&self) {
         if let Err(left) = self.mark.wait_until_none(DEADLINE) {
             panic!("{:?}: still alive: {left:#?}", self.user);
         }
-        let found = self.runtime_files();
-        assert!(found.is_empty(), "{:?}: {found:?}", self.user);
     }
 
     /// What lies in the runtime folder, but for the memory of crashes, which is meant to outlive them.

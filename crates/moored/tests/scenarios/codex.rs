@@ -61,7 +61,8 @@ fn s21_the_probe_of_codex_is_answered_and_leaves_nothing_needs_codex() {
         });
         codex.close_stdin();
         codex.exit();
-        scene.assert_clean();
+        // codex kills moored's group 2 s after its SIGTERM, which may be before moored has removed its own files.
+        scene.assert_nobody();
     }
 }
 

@@ -17,8 +17,8 @@ use crate::common::{AFTER_ANYTHING, DEADLINE};
 fn s25_a_daemon_goes_with_the_session_of_a_server_that_exits() {
     for scene in Scene::all() {
         let scene = scene.hasty().misbehave(["--daemon", "--clean-daemon", "--exit-now", "0"]);
-        let output = scene.run_command().output().expect("moored");
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let mut wire = Wire::start(scene.run_command());
+        assert_eq!(wire.exit().code(), Some(0));
         // It has waited for the end of all before it ended itself.
         assert_eq!(scene.mark.alive(), [], "{:?}", scene.user);
         scene.assert_clean();
