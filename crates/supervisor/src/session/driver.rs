@@ -1,12 +1,12 @@
 //! The one task of a session: turns whatever happens into an event, asks `state` what follows, and does it.
 //!
-//! It owns the server, the queues and the conversation. What the bytes mean is in `traffic`; what an operator asks is in
-//! `asked`; both are parts of this driver that have a file of their own.
+//! It owns the server, the queues and the conversation. What the bytes mean is in `traffic`, what an operator asks in
+//! `asked`, how a server starts and ends in `starting` and `ending`: parts of this driver that have a file of their own.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use moored_containment::{EndReport, Ladder, Rung, RuntimeDir, ServerExit};
+use moored_containment::{EndReport, Ladder, ProcessIdentity, Rung, RuntimeDir, ServerExit};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -17,25 +17,21 @@ use super::crashes::Crashes;
 use super::door::{Asked, Door};
 use super::keeper::{Keeper, News};
 use super::pid_file::PidFile;
-use super::pump::{Moved, Pump, ServerFiles};
+use super::pump::{Moved, Pump};
 use super::signals::{Heard, Signals};
 use super::start::{self, RunError, RunOutcome, Surroundings, event};
-use super::state::{Action, Event, Exit, State};
+use super::state::{Action, Event, State};
 use crate::berth::Facts;
 use crate::control::Reply;
 use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
-use crate::mcp::{Failure, Replay, Talk, error_line};
+use crate::mcp::{Replay, Talk};
 use crate::relay::Envelope;
-use crate::spec::{Restart, ServerSpec};
+use crate::spec::ServerSpec;
 
-/// How long the client may take to fetch the server's last words, without fetching any.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const FIRST: Duration = Duration::from_millis(150);
 /// How long our own look around may go on when all else is over.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
-/// A server that lived this long did not crash in a row with the one before.
-const STABLE: Duration = Duration::from_secs(60);
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -60,9 +56,9 @@ pub(super) struct Held {
 pub(super) struct Live {
     pub(super) keeper: Keeper,
     pub(super) started: Started,
-    pub(super) guardians: [moored_containment::ProcessIdentity; 2],
+    pub(super) guardians: [ProcessIdentity; 2],
     pub(super) since: Instant,
-    pid_file: Option<PidFile>,
+    pub(super) pid_file: Option<PidFile>,
 }
 
 pub(super) struct Driver {
@@ -93,21 +89,21 @@ pub(super) struct Driver {
     /// When a superseded server is looked for again.
     pub(super) looked_at: Option<Instant>,
     pub(super) superseded_by: Option<crate::event::RunId>,
-    crashes: Option<Crashes>,
-    crashes_in_a_row: u32,
-    gave_up: bool,
-    tick_at: Option<Instant>,
-    exit: Option<ServerExit>,
-    exit_code: Option<i32>,
+    pub(super) crashes: Option<Crashes>,
+    pub(super) crashes_in_a_row: u32,
+    pub(super) gave_up: bool,
+    pub(super) tick_at: Option<Instant>,
+    pub(super) exit: Option<ServerExit>,
+    pub(super) exit_code: Option<i32>,
     pub(super) report: Option<EndReport>,
-    client: Option<ClientProcess>,
-    hangup: Option<oneshot::Receiver<()>>,
-    door: Option<Door>,
-    heard: mpsc::UnboundedReceiver<Aside>,
-    looking: bool,
+    pub(super) client: Option<ClientProcess>,
+    pub(super) hangup: Option<oneshot::Receiver<()>>,
+    pub(super) door: Option<Door>,
+    pub(super) heard: mpsc::UnboundedReceiver<Aside>,
+    pub(super) looking: bool,
     /// When the server has had the machine to itself for long enough; what happened until then waits.
-    settled_at: Option<Instant>,
-    waiting: Vec<crate::event::Event>,
+    pub(super) settled_at: Option<Instant>,
+    pub(super) waiting: Vec<crate::event::Event>,
 }
 
 /// One thing that happened.
@@ -274,220 +270,15 @@ impl Driver {
         }
     }
 
-    /// ^Z: the server stops, and so do we, until somebody goes on with us.
+    /// ^Z: the server stops, and then we do, until somebody goes on with us. Not by the keeper, whose task would only run
+    /// when we go on.
     fn pause(&self) {
         use rustix::process::{Signal, getpid, kill_process};
-        self.signal_server(Signal::STOP);
-        // The order is on its way to the keeper's task, which runs when we are continued at the latest; stopping ourselves
-        // is what the shell waits for.
+        if let Some(live) = &self.live {
+            stop(&live.started.process);
+        }
+        // The shell waits for this.
         let _ = kill_process(getpid(), Signal::STOP);
-    }
-
-    // === starting ===
-
-    fn start(&mut self, why: StartReason) -> Result<(), RunError> {
-        let mut server = start::command(&self.spec, &self.around.remove_pid_file).spawn_async()?;
-        let started = Started {
-            session: server.id(),
-            process: server.identity(),
-            strength: server.strength().clone(),
-            why,
-        };
-        self.pump.server = ServerFiles {
-            stdin: server.stdin.take(),
-            stdout: server.stdout.take(),
-            stderr: server.stderr.take(),
-        };
-        self.pump.closing_input = false;
-        (self.exit, self.report) = (None, None);
-        let pid_file = self.write_pid_file(started.process.pid);
-        self.note(What::Started(started.clone()));
-        let guardians = server.guardians();
-        self.live =
-            Some(Live { keeper: Keeper::of(server), started, guardians, since: Instant::now(), pid_file });
-        Ok(())
-    }
-
-    fn start_again(&mut self, why: StartReason) {
-        if let Err(error) = self.start(why) {
-            self.warn(&format!("the server could not be started again: {error}"));
-            return self.dispatch(Event::StartFailed);
-        }
-        match why {
-            StartReason::Restart => self.counters.restarts += 1,
-            StartReason::Wake | StartReason::First => self.counters.wakes += 1,
-        }
-        self.make_room_for_wake();
-        self.dispatch(Event::Started);
-        match Replay::begin(&self.talk) {
-            Some((replay, first)) => {
-                self.pump.to_server.push(&first);
-                self.replay = Some(replay);
-            }
-            None => self.release_held(),
-        }
-    }
-
-    fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
-        let path = self.spec.rules.pid_file.as_ref()?;
-        match PidFile::write(path, pid, self.server_version.as_deref()) {
-            Ok(file) => Some(file),
-            Err(error) => {
-                self.warn(&error.to_string());
-                None
-            }
-        }
-    }
-
-    /// It crashed so often lately that it is not started: its client is told at once.
-    fn give_up(&mut self, code: i32) {
-        self.gave_up = true;
-        self.exit_code = Some(code);
-        self.state = State::Tripped;
-        self.warn(&format!(
-            "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
-            self.spec.name
-        ));
-    }
-
-    // === ending ===
-
-    fn exited(&mut self, exit: Option<ServerExit>) {
-        // What it said before counts as said.
-        self.drain();
-        self.exit = exit;
-        let failed = !exit.is_some_and(ServerExit::success);
-        if failed && self.state == State::Serving {
-            if !self.talk.is_initialized()
-                && let Some(crashes) = &self.crashes
-            {
-                crashes.note(exit);
-            }
-            if self.spec.rules.restart == Restart::OnCrash {
-                return self.crashed();
-            }
-        }
-        self.dispatch(Event::Exited(Exit::Done));
-    }
-
-    fn crashed(&mut self) {
-        let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
-        self.crashes_in_a_row = if lived > STABLE { 1 } else { self.crashes_in_a_row + 1 };
-        self.dispatch(Event::Exited(Exit::Crashed(self.crashes_in_a_row)));
-    }
-
-    fn tree_gone(&mut self, report: Result<EndReport, String>) {
-        self.drain();
-        self.live = None;
-        self.pump.server = ServerFiles::default();
-        self.pump.to_server.clear();
-        self.replay = None;
-        match report {
-            Ok(report) => {
-                self.exit = self.exit.or(report.status);
-                self.warn_of_survivors(&report);
-                self.report = Some(report);
-            }
-            Err(error) => self.warn(&format!("how the tree ended is not known: {error}")),
-        }
-        self.dispatch(Event::TreeGone);
-        if self.state == State::BackingOff {
-            let after =
-                self.tick_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
-            self.note(What::Restarting {
-                attempt: self.crashes_in_a_row,
-                after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
-                exit: self.exit,
-            });
-        }
-    }
-
-    fn warn_of_survivors(&mut self, report: &EndReport) {
-        if !report.survivors.is_empty() {
-            let who: Vec<String> = report
-                .survivors
-                .iter()
-                .map(|survivor| format!("{} ({:?})", survivor.process.pid, survivor.reason))
-                .collect();
-            self.warn(&format!("still running after the end: {}", who.join(", ")));
-        } else if !report.verified {
-            self.warn("it could not be proven that nothing is left");
-        }
-    }
-
-    /// Answers whatever is in flight or waits for a server, with an error.
-    fn fail_calls(&mut self) {
-        let (failure, why) = match self.exit {
-            Some(exit) => (Failure::ServerEnded, format!("the server ended ({})", words(exit))),
-            None => (Failure::NotStarted, "the server could not be started".to_owned()),
-        };
-        for id in self.talk.take_calls() {
-            self.pump.push_output(&error_line(&id, failure, &why));
-        }
-        // What waits for a server that will be started again can go on waiting.
-        if !matches!(self.state, State::Crashed(_)) {
-            for held in std::mem::take(&mut self.held) {
-                self.refuse(held.envelope.as_ref(), failure, &why);
-            }
-        }
-    }
-
-    pub(super) fn refuse(&mut self, envelope: Option<&Envelope>, failure: Failure, why: &str) {
-        if let Some(id) = envelope.filter(|envelope| envelope.is_request()).and_then(Envelope::real_id) {
-            self.pump.push_output(&error_line(id, failure, why));
-        }
-    }
-
-    fn fell_asleep(&mut self) {
-        self.crashes_in_a_row = 0;
-        if let Some(report) = self.report.clone() {
-            self.note(What::Hibernated { why: self.sleep_reason, report });
-        }
-        let report = self.report.clone();
-        for waiting in std::mem::take(&mut self.sleeps) {
-            // Whoever asked may have left.
-            let _ = waiting.send(Reply::Hibernating { report: report.clone() });
-        }
-        self.pump.shrink();
-        if !self.held.is_empty() {
-            self.dispatch(Event::Message);
-        }
-    }
-
-    /// Lets the last words out, and says how it was.
-    async fn leave(mut self) -> RunOutcome {
-        self.flush().await;
-        let why = match self.state {
-            _ if self.gave_up => EndCause::CrashLoop,
-            State::Ended(cause) => cause,
-            _ => EndCause::ServerExited,
-        };
-        let exit_code = self.exit_code.or(self.exit.map(ServerExit::exit_code)).unwrap_or(match why {
-            EndCause::Signal(signal) => 128 + signal,
-            _ => 0,
-        });
-        let ended =
-            Ended { why, exit_code: Some(exit_code), counters: self.counters, report: self.report.take() };
-        for waiting in std::mem::take(&mut self.stops) {
-            let _ = waiting.send(Reply::Stopped { report: ended.report.clone() });
-        }
-        if let Some(door) = self.door.take() {
-            door.close().await;
-        }
-        self.last_look().await;
-        self.note(What::Ended(ended.clone()));
-        RunOutcome { exit_code, ended }
-    }
-
-    /// As long as the client fetches anything.
-    async fn flush(&mut self) {
-        self.pump.client = None;
-        while !self.pump.to_client.is_empty() || !self.pump.to_errors.is_empty() {
-            let patience = if self.pump.to_client.is_empty() { LAST_WORDS / 10 } else { LAST_WORDS };
-            if tokio::time::timeout(patience, self.pump.step()).await.is_err() {
-                return;
-            }
-        }
     }
 
     // === asides ===
@@ -501,7 +292,7 @@ impl Driver {
         }
     }
 
-    async fn last_look(&mut self) {
+    pub(super) async fn last_look(&mut self) {
         self.settle();
         let until = Instant::now() + LAST_LOOK;
         while self.looking
@@ -593,10 +384,15 @@ impl Driver {
     }
 }
 
-fn words(exit: ServerExit) -> String {
-    match exit {
-        ServerExit::Code(code) => format!("exit code {code}"),
-        ServerExit::Signal(signal) => format!("signal {signal}"),
+/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone.
+fn stop(process: &ProcessIdentity) {
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
+    if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
+        && ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process)
+    {
+        // It may have ended just now.
+        let _ = pidfd_send_signal(fd, Signal::STOP);
     }
 }
 

@@ -25,8 +25,8 @@
 //!   server that crashes again and again is not started for a while (**Tripped**): calls are answered with an error at
 //!   once.
 //!
-//! `state` decides and is pure; `driver` is the one task that obeys it, with `traffic` for what the bytes mean and `asked`
-//! for the operator and the clock. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves the bytes, `client` finds out who asked, `door` answers the control
+//! `state` decides and is pure; `driver` is the one task that obeys it, with `traffic` for what the bytes mean, `asked`
+//! for the operator and the clock, `starting` and `ending`. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves the bytes, `client` finds out who asked, `door` answers the control
 //! socket, `crashes` remembers crashes across `run`s, `limit` keeps the instances few, `pid_file` and `code` look after
 //! the PID file and the program on disk.
 
@@ -38,6 +38,7 @@ mod crashes;
 mod direct;
 mod door;
 mod driver;
+mod ending;
 mod info;
 mod keeper;
 mod limit;
@@ -45,6 +46,7 @@ mod pid_file;
 mod pump;
 mod signals;
 mod start;
+mod starting;
 mod state;
 mod traffic;
 

@@ -1,0 +1,169 @@
+//! How the driver takes an end: of the server, of its tree, of the session. What was said before it is passed on, whoever
+//! waits for an answer gets one, and what is left is told.
+
+use std::time::Duration;
+
+use moored_containment::{EndReport, ServerExit};
+use tokio::time::Instant;
+
+use super::driver::Driver;
+use super::pump::ServerFiles;
+use super::start::RunOutcome;
+use super::state::{Event, Exit, State};
+use crate::control::Reply;
+use crate::event::{EndCause, Ended, What};
+use crate::mcp::{Failure, error_line};
+use crate::relay::Envelope;
+use crate::spec::Restart;
+
+/// How long the client may take to fetch the server's last words, without fetching any.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A server that lived this long did not crash in a row with the one before.
+const STABLE: Duration = Duration::from_secs(60);
+
+impl Driver {
+    pub(super) fn exited(&mut self, exit: Option<ServerExit>) {
+        // What it said before counts as said.
+        self.drain();
+        self.exit = exit;
+        let failed = !exit.is_some_and(ServerExit::success);
+        if failed && self.state == State::Serving {
+            if !self.talk.is_initialized()
+                && let Some(crashes) = &self.crashes
+            {
+                crashes.note(exit);
+            }
+            if self.spec.rules.restart == Restart::OnCrash {
+                return self.crashed();
+            }
+        }
+        self.dispatch(Event::Exited(Exit::Done));
+    }
+
+    pub(super) fn crashed(&mut self) {
+        let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
+        self.crashes_in_a_row = if lived > STABLE { 1 } else { self.crashes_in_a_row + 1 };
+        self.dispatch(Event::Exited(Exit::Crashed(self.crashes_in_a_row)));
+    }
+
+    pub(super) fn tree_gone(&mut self, report: Result<EndReport, String>) {
+        self.drain();
+        self.live = None;
+        self.pump.server = ServerFiles::default();
+        self.pump.to_server.clear();
+        self.replay = None;
+        match report {
+            Ok(report) => {
+                self.exit = self.exit.or(report.status);
+                self.warn_of_survivors(&report);
+                self.report = Some(report);
+            }
+            Err(error) => self.warn(&format!("how the tree ended is not known: {error}")),
+        }
+        self.dispatch(Event::TreeGone);
+        if self.state == State::BackingOff {
+            let after =
+                self.tick_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
+            self.note(What::Restarting {
+                attempt: self.crashes_in_a_row,
+                after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+                exit: self.exit,
+            });
+        }
+    }
+
+    pub(super) fn warn_of_survivors(&mut self, report: &EndReport) {
+        if !report.survivors.is_empty() {
+            let who: Vec<String> = report
+                .survivors
+                .iter()
+                .map(|survivor| format!("{} ({:?})", survivor.process.pid, survivor.reason))
+                .collect();
+            self.warn(&format!("still running after the end: {}", who.join(", ")));
+        } else if !report.verified {
+            self.warn("it could not be proven that nothing is left");
+        }
+    }
+
+    /// Answers whatever is in flight or waits for a server, with an error.
+    pub(super) fn fail_calls(&mut self) {
+        let (failure, why) = match self.exit {
+            Some(exit) => (Failure::ServerEnded, format!("the server ended ({})", words(exit))),
+            None => (Failure::NotStarted, "the server could not be started".to_owned()),
+        };
+        for id in self.talk.take_calls() {
+            self.pump.push_output(&error_line(&id, failure, &why));
+        }
+        // What waits for a server that will be started again can go on waiting.
+        if !matches!(self.state, State::Crashed(_)) {
+            for held in std::mem::take(&mut self.held) {
+                self.refuse(held.envelope.as_ref(), failure, &why);
+            }
+        }
+    }
+
+    pub(super) fn refuse(&mut self, envelope: Option<&Envelope>, failure: Failure, why: &str) {
+        if let Some(id) = envelope.filter(|envelope| envelope.is_request()).and_then(Envelope::real_id) {
+            self.pump.push_output(&error_line(id, failure, why));
+        }
+    }
+
+    pub(super) fn fell_asleep(&mut self) {
+        self.crashes_in_a_row = 0;
+        if let Some(report) = self.report.clone() {
+            self.note(What::Hibernated { why: self.sleep_reason, report });
+        }
+        let report = self.report.clone();
+        for waiting in std::mem::take(&mut self.sleeps) {
+            // Whoever asked may have left.
+            let _ = waiting.send(Reply::Hibernating { report: report.clone() });
+        }
+        self.pump.shrink();
+        if !self.held.is_empty() {
+            self.dispatch(Event::Message);
+        }
+    }
+
+    /// Lets the last words out, and says how it was.
+    pub(super) async fn leave(mut self) -> RunOutcome {
+        self.flush().await;
+        let why = match self.state {
+            _ if self.gave_up => EndCause::CrashLoop,
+            State::Ended(cause) => cause,
+            _ => EndCause::ServerExited,
+        };
+        let exit_code = self.exit_code.or(self.exit.map(ServerExit::exit_code)).unwrap_or(match why {
+            EndCause::Signal(signal) => 128 + signal,
+            _ => 0,
+        });
+        let ended =
+            Ended { why, exit_code: Some(exit_code), counters: self.counters, report: self.report.take() };
+        for waiting in std::mem::take(&mut self.stops) {
+            let _ = waiting.send(Reply::Stopped { report: ended.report.clone() });
+        }
+        if let Some(door) = self.door.take() {
+            door.close().await;
+        }
+        self.last_look().await;
+        self.note(What::Ended(ended.clone()));
+        RunOutcome { exit_code, ended }
+    }
+
+    /// As long as the client fetches anything.
+    pub(super) async fn flush(&mut self) {
+        self.pump.client = None;
+        while !self.pump.to_client.is_empty() || !self.pump.to_errors.is_empty() {
+            let patience = if self.pump.to_client.is_empty() { LAST_WORDS / 10 } else { LAST_WORDS };
+            if tokio::time::timeout(patience, self.pump.step()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn words(exit: ServerExit) -> String {
+    match exit {
+        ServerExit::Code(code) => format!("exit code {code}"),
+        ServerExit::Signal(signal) => format!("signal {signal}"),
+    }
+}

@@ -1,0 +1,79 @@
+//! How the driver starts a server: for the first time, after a sleep, after a crash; or not, after too many.
+
+use tokio::time::Instant;
+
+use super::driver::{Driver, Live};
+use super::keeper::Keeper;
+use super::pid_file::PidFile;
+use super::pump::ServerFiles;
+use super::start::{self, RunError};
+use super::state::{Event, State};
+use crate::event::{StartReason, Started, What};
+use crate::mcp::Replay;
+
+impl Driver {
+    pub(super) fn start(&mut self, why: StartReason) -> Result<(), RunError> {
+        let mut server = start::command(&self.spec, &self.around.remove_pid_file).spawn_async()?;
+        let started = Started {
+            session: server.id(),
+            process: server.identity(),
+            strength: server.strength().clone(),
+            why,
+        };
+        self.pump.server = ServerFiles {
+            stdin: server.stdin.take(),
+            stdout: server.stdout.take(),
+            stderr: server.stderr.take(),
+        };
+        self.pump.closing_input = false;
+        (self.exit, self.report) = (None, None);
+        let pid_file = self.write_pid_file(started.process.pid);
+        self.note(What::Started(started.clone()));
+        let guardians = server.guardians();
+        self.live =
+            Some(Live { keeper: Keeper::of(server), started, guardians, since: Instant::now(), pid_file });
+        Ok(())
+    }
+
+    pub(super) fn start_again(&mut self, why: StartReason) {
+        if let Err(error) = self.start(why) {
+            self.warn(&format!("the server could not be started again: {error}"));
+            return self.dispatch(Event::StartFailed);
+        }
+        match why {
+            StartReason::Restart => self.counters.restarts += 1,
+            StartReason::Wake | StartReason::First => self.counters.wakes += 1,
+        }
+        self.make_room_for_wake();
+        self.dispatch(Event::Started);
+        match Replay::begin(&self.talk) {
+            Some((replay, first)) => {
+                self.pump.to_server.push(&first);
+                self.replay = Some(replay);
+            }
+            None => self.release_held(),
+        }
+    }
+
+    pub(super) fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
+        let path = self.spec.rules.pid_file.as_ref()?;
+        match PidFile::write(path, pid, self.server_version.as_deref()) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                self.warn(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// It crashed so often lately that it is not started: its client is told at once.
+    pub(super) fn give_up(&mut self, code: i32) {
+        self.gave_up = true;
+        self.exit_code = Some(code);
+        self.state = State::Tripped;
+        self.warn(&format!(
+            "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
+            self.spec.name
+        ));
+    }
+}
