@@ -18,7 +18,7 @@ use moored_containment::ProcessIdentity;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Generous: it only passes when something is wrong.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(40);
 
 /// What the promise gives a tree after the end of the client's input, whatever the tree does: 2 s of grace, 2 s after
 /// SIGTERM, and then what SIGKILL and our own looking take.

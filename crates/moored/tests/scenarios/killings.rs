@@ -1,5 +1,7 @@
 //! S10: SIGKILL of each of moored's own processes, and of two at once. Nobody needs the killed one to clean up.
 
+use moored_containment::ProcessIdentity;
+use moored_testkit::User;
 use rustix::process::Signal;
 
 use crate::client_goes::STUBBORN;
@@ -7,7 +9,6 @@ use crate::common::AFTER_ANYTHING;
 use crate::common::client::Client;
 use crate::common::playing::{Holders, Playing};
 use crate::common::scene::Scene;
-use moored_containment::ProcessIdentity;
 
 fn killing(client: Client, who: impl Fn(&Playing, Holders) -> Vec<ProcessIdentity>) {
     for scene in Scene::all() {
@@ -80,5 +81,26 @@ fn s10_the_clients_whole_group_killed() {
         playing.holders();
         playing.kill_group();
         playing.assert_gone_within(AFTER_ANYTHING);
+    }
+}
+
+/// With a PID namespace the kernel ends it even if all of moored's processes are killed at once.
+#[test]
+fn s10_all_of_moored_killed_in_strict_mode() {
+    for scene in Scene::all() {
+        let tried = scene.moored(["run", "--strict", "--", "true"]);
+        if tried.status.code() == Some(125) {
+            let words = String::from_utf8_lossy(&tried.stderr).into_owned();
+            assert!(
+                scene.user == User::Plain && words.contains("pidns"),
+                "root can always have one: {words}"
+            );
+            continue;
+        }
+        let mut playing = Client::Pipes.play(scene.options(["--strict"]).misbehave(STUBBORN));
+        let holders = playing.holders();
+        playing.send_all(&[holders.outer, holders.inner, holders.moored], Signal::KILL);
+        let client = playing.client().pid;
+        playing.assert_gone_but(AFTER_ANYTHING, |one| one.pid == client);
     }
 }
