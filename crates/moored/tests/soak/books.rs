@@ -66,7 +66,7 @@ fn check_events(part: &Part, events: &[Value]) -> Result<(), String> {
     }
     let [end] = ended[..] else { return fault(&format!("ended {} times", ended.len())) };
     let moored_was_killed = end["why"] == "moored-killed";
-    if !part.ending.fits(&end["why"]) {
+    if !part.ending.fits(part.moment, &end["why"]) {
         return fault(&format!("ended for {}", end["why"]));
     }
     if events.iter().any(|event| event["run"] != end["run"]) {

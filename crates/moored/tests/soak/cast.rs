@@ -68,9 +68,12 @@ impl Ending {
     ];
 
     /// Whether what was written down as the cause is what happened. A client that is gone has closed its pipe too: which
-    /// of both is seen first is chance.
-    pub(crate) fn fits(self, cause: &Value) -> bool {
+    /// of both is seen first is chance. A SIGTERM before there is anything to end is moored's own end.
+    pub(crate) fn fits(self, moment: Moment, cause: &Value) -> bool {
         let causes: &[Value] = &match self {
+            Self::MooredTerminated if moment == Moment::Early => {
+                vec![json!({ "signal": 15 }), json!("moored-killed")]
+            }
             Self::Eof => vec![json!("client-eof")],
             Self::ClientExits | Self::ClientKilled => vec![json!("client-eof"), json!("client-gone")],
             Self::MooredTerminated => vec![json!({ "signal": 15 })],

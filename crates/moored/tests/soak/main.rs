@@ -9,6 +9,10 @@
 //! - `books`: whether history agrees.
 
 #![expect(clippy::disallowed_methods, reason = "clients under a mark, which ends what is left of them")]
+#![expect(
+    clippy::print_stderr,
+    reason = "the seed and the figures are what whoever runs a soak wants to know"
+)]
 
 mod books;
 mod cast;
