@@ -108,7 +108,14 @@ impl Operator {
         all.sort_by_key(|found| found.facts.run);
         let answers = ask_all(&all, PATIENCE);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
-        let live = all.into_iter().zip(answers);
+        let facts: Vec<Facts> = all.iter().map(|found| found.facts.clone()).collect();
+        let live = all.into_iter().zip(answers).map(|(found, status)| {
+            // Each of them knows only what it saw when it last looked; here all are in sight.
+            let newer = found.facts.superseded_by(&facts);
+            let status =
+                status.map(|status| Status { superseded_by: newer.or(status.superseded_by), ..status });
+            (found, status)
+        });
         Ok(live.map(|(found, status)| joined(found, status, &records, &table)).collect())
     }
 }

@@ -20,7 +20,6 @@ impl Driver {
         let Asked { request, answer } = asked;
         match request {
             Request::Status => {
-                self.superseded_by = self.superseded();
                 // Whoever asked may have left.
                 let _ = answer.send(Reply::Status(Box::new(self.status())));
             }
@@ -160,16 +159,9 @@ impl Driver {
         }
     }
 
-    /// A newer `run` of the same entry for the same client.
     fn superseded(&self) -> Option<RunId> {
         let all = berth::all(self.folder.as_ref()?).ok()?;
-        let own = &self.facts;
-        let client = own.client.as_ref()?.identity?;
-        all.iter()
-            .map(|found| &found.facts)
-            .filter(|facts| facts.run > own.run && facts.entry_key == own.entry_key)
-            .find(|facts| facts.client.as_ref().and_then(|other| other.identity) == Some(client))
-            .map(|facts| facts.run)
+        self.facts.superseded_by(all.iter().map(|found| &found.facts))
     }
 
     /// Whether the server has started anything since it answered `initialize`. Could not look: it has.

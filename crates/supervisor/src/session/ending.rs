@@ -96,6 +96,7 @@ impl Driver {
         }
         // What waits for a server that will be started again can go on waiting.
         if !matches!(self.state, State::Crashed(_)) {
+            self.pump.holding = false;
             for held in std::mem::take(&mut self.held) {
                 self.refuse(held.envelope.as_ref(), failure, &why);
             }

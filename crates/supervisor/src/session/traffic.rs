@@ -9,6 +9,9 @@ use crate::event::What;
 use crate::mcp::{Failure, ServerSaid, Step, info_tool};
 use crate::relay::{Bytes, Envelope, Piece};
 
+/// More than this is not kept for a server that is still to come.
+const HELD: usize = 1 << 20;
+
 impl Driver {
     pub(super) fn moved(&mut self, moved: Moved) {
         match moved {
@@ -93,12 +96,15 @@ impl Driver {
     /// It waits for a server, and wakes one that sleeps.
     fn hold(&mut self, line: Vec<u8>, envelope: Option<Envelope>) {
         self.held.push_back(Held { line, envelope });
+        // What the client says next can wait in its own pipe.
+        self.pump.holding = self.held.iter().map(|held| held.line.len()).sum::<usize>() > HELD;
         if self.state == State::Asleep {
             self.dispatch(Event::Message);
         }
     }
 
     pub(super) fn release_held(&mut self) {
+        self.pump.holding = false;
         for held in std::mem::take(&mut self.held) {
             if let Some(envelope) = &held.envelope {
                 self.talk.hear_client(envelope, &held.line);
