@@ -94,6 +94,7 @@ impl Server {
         Self { child, stdin, stdout: BufReader::with_capacity(1 << 20, stdout), next: 0 }
     }
 
+    /// One call; what the server says of its own accord meanwhile is passed over.
     fn ask(&mut self, params: &str) -> usize {
         self.next += 1;
         let line = format!(
@@ -102,12 +103,18 @@ impl Server {
         );
         self.stdin.write_all(line.as_bytes()).expect("it reads");
         let mut answer = Vec::new();
-        self.stdout.read_until(b'\n', &mut answer).expect("it answers")
+        loop {
+            answer.clear();
+            let read = self.stdout.read_until(b'\n', &mut answer).expect("it answers");
+            if read == 0 || !answer.starts_with(b"{\"method\"") {
+                return read;
+            }
+        }
     }
 
     fn initialize(&mut self) {
         self.stdin
-            .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{}}\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+            .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"bench\",\"version\":\"1\"}}}\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
             .expect("it reads");
         let mut answer = Vec::new();
         self.stdout.read_until(b'\n', &mut answer).expect("it answers");
@@ -154,12 +161,22 @@ impl Bench {
         let text = format!("{{\"text\":\"{}\"}}", "x".repeat(110));
         self.compare_round_trips("Rust server", &self.own_server(), &text);
         if Command::new("node").arg("--version").output().is_ok_and(|out| out.status.success()) {
-            self.compare_round_trips("Node server", &["node", "-e", NODE_SERVER], &text);
+            self.compare_round_trips("Node echo of nine lines", &["node", "-e", NODE_SERVER], &text);
+        }
+        // As `scripts/test` installs it, beside the profile that we were built with.
+        let script = Path::new(&self.own).ancestors().nth(3).map(|target| {
+            target.join("fixtures/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+        });
+        if let Some(script) = script.filter(|script| script.exists()) {
+            let params =
+                format!("{{\"name\":\"echo\",\"arguments\":{{\"message\":\"{}\"}}}}", "x".repeat(110));
+            self.compare_round_trips("Node server-everything", &["node", &script.to_string_lossy()], &params);
         }
     }
 
     fn compare_round_trips(&self, name: &str, server: &[&str], params: &str) {
         let mut both = [Server::start(self.direct(server)), Server::start(self.through(&[], server))];
+        both.iter_mut().for_each(Server::initialize);
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..6_000 {
             for (server, times) in both.iter_mut().zip(&mut times) {
