@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 
+use crate::berth::Facts;
+
 /// Somebody else's server has that file, and lives.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PidFileError {
@@ -27,9 +29,16 @@ pub(super) struct PidFile {
 }
 
 impl PidFile {
-    /// Writes it for a server that was just started.
-    pub(super) fn write(path: &Path, pid: u32, version: Option<&str>) -> Result<Self, PidFileError> {
-        if let Some(pid) = live_owner(path) {
+    /// Writes it for a server that was just started. `others` are the `run`s that are alive besides ours: which of two
+    /// processes had a number is told by clocks, which may step, but whoever holds a berth is alive.
+    pub(super) fn write(
+        path: &Path,
+        pid: u32,
+        version: Option<&str>,
+        others: &[Facts],
+    ) -> Result<Self, PidFileError> {
+        let is_held = others.iter().any(|facts| facts.pid_file.as_deref() == Some(path));
+        if let Some(pid) = if is_held { owner(path) } else { live_owner(path) } {
             return Err(PidFileError::Live { path: path.to_path_buf(), pid });
         }
         let file = Self { path: path.to_path_buf(), pid, started_at: Timestamp::now() };
@@ -112,7 +121,7 @@ mod tests {
     #[test]
     fn it_has_three_lines_and_goes_with_its_owner() {
         let path = place();
-        let file = PidFile::write(&path, std::process::id(), None).expect("a file");
+        let file = PidFile::write(&path, std::process::id(), None, &[]).expect("a file");
         file.update(Some("1.2"));
         let text = fs::read_to_string(&path).expect("the file");
         let lines: Vec<&str> = text.lines().collect();
@@ -127,9 +136,9 @@ mod tests {
         let path = place();
         // The largest number there can be is one more than any process has.
         fs::write(&path, "4194304\n1\n2026-01-01T00:00:00Z\n").expect("a file");
-        drop(PidFile::write(&path, std::process::id(), None).expect("it was stale"));
-        let mine = PidFile::write(&path, std::process::id(), None).expect("a file");
-        let refused = PidFile::write(&path, 1, None);
+        drop(PidFile::write(&path, std::process::id(), None, &[]).expect("it was stale"));
+        let mine = PidFile::write(&path, std::process::id(), None, &[]).expect("a file");
+        let refused = PidFile::write(&path, 1, None, &[]);
         assert!(matches!(refused, Err(PidFileError::Live { .. })), "{refused:?}");
         assert!(path.exists(), "it is left as it is");
         drop(mine);

@@ -159,7 +159,7 @@ fn facts(
         client: client.map(|found| found.client.clone()),
         started_at: Timestamp::now(),
         log_file: around.log_file.as_deref().map(readable),
-        pid_file: spec.rules.pid_file.as_deref().map(readable),
+        pid_file: pid_file(spec).as_deref().map(readable),
         max_instances: spec.rules.max_instances,
     })
 }
@@ -197,6 +197,11 @@ fn pump(
     Ok(Pump::new(input, output, Outlet::open(stderr).ok(), limit))
 }
 
+/// Where it is, from wherever one looks: the guardians are in `/`.
+fn pid_file(spec: &ServerSpec) -> Option<PathBuf> {
+    spec.rules.pid_file.as_ref().map(|path| spec.cwd.join(path))
+}
+
 /// The server's command, contained by the rules.
 pub(super) fn command(spec: &ServerSpec, remove_pid_file: &[OsString]) -> Command {
     let rules = &spec.rules;
@@ -221,8 +226,8 @@ pub(super) fn command(spec: &ServerSpec, remove_pid_file: &[OsString]) -> Comman
             command.keep(launcher);
         }
     }
-    if let Some(path) = rules.pid_file.as_ref().filter(|_| !remove_pid_file.is_empty()) {
-        command.on_end(remove_pid_file.iter().cloned().chain([path.clone().into_os_string()]));
+    if let Some(path) = pid_file(spec).filter(|_| !remove_pid_file.is_empty()) {
+        command.on_end(remove_pid_file.iter().cloned().chain([path.into_os_string()]));
     }
     command
 }

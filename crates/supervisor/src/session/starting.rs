@@ -8,6 +8,7 @@ use super::pid_file::PidFile;
 use super::pump::ServerFiles;
 use super::start::{self, RunError};
 use super::state::{Event, State};
+use crate::berth;
 use crate::event::{StartReason, Started, What};
 use crate::mcp::Replay;
 
@@ -56,8 +57,11 @@ impl Driver {
     }
 
     pub(super) fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
-        let path = self.spec.rules.pid_file.as_ref()?;
-        match PidFile::write(path, pid, self.server_version.as_deref()) {
+        let path = self.facts.pid_file.clone()?;
+        let all = self.folder.as_ref().and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
+        let others: Vec<_> =
+            all.into_iter().map(|found| found.facts).filter(|facts| facts.run != self.facts.run).collect();
+        match PidFile::write(&path, pid, self.server_version.as_deref(), &others) {
             Ok(file) => Some(file),
             Err(error) => {
                 self.warn(&error.to_string());
