@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,7 +19,8 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::time::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, OwnedPermit, error::SendError};
+use tokio::sync::oneshot;
 
 use super::watch::watch;
 
@@ -136,38 +138,97 @@ fn when_ready<'a, T>(
 
 /// Something we write to.
 #[derive(Debug)]
-pub(crate) struct Outlet {
-    way: Way,
+pub(crate) enum Outlet {
+    #[expect(private_interfaces, reason = "built here alone")]
+    Ready(Way),
+    /// A thread writes what it is given.
+    #[expect(private_interfaces, reason = "built here alone")]
+    Thread(Scribe),
 }
+
+type Room = Result<OwnedPermit<Vec<u8>>, SendError<()>>;
+
+/// A thread that writes, one part at a time.
+struct Scribe {
+    /// Room for the next part.
+    room: Pin<Box<dyn Future<Output = Room> + Send>>,
+    /// Closed when the thread has ended, which it does when all is written and nothing more can come.
+    done: oneshot::Receiver<()>,
+    fd: OwnedFd,
+}
+
+impl std::fmt::Debug for Scribe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scribe").field("fd", &self.fd).finish_non_exhaustive()
+    }
+}
+
+impl Scribe {
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        let (give, mut take) = mpsc::channel::<Vec<u8>>(1);
+        let (tell, done) = oneshot::channel();
+        let mut file = File::from(fd.try_clone()?);
+        std::thread::spawn(move || {
+            // Nobody reads any more: what is still to come has nowhere to go.
+            while take.blocking_recv().is_some_and(|part| file.write_all(&part).is_ok()) {}
+            drop((take, tell));
+        });
+        Ok(Self { room: Box::pin(give.reserve_owned()), done, fd })
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Ok(permit) = ready!(self.room.as_mut().poll(cx)) else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        let part = &bytes[..bytes.len().min(PART)];
+        self.room = Box::pin(permit.send(part.to_vec()).reserve_owned());
+        Poll::Ready(Ok(part.len()))
+    }
+}
+
+/// What a thread is given at once.
+const PART: usize = 16 << 10;
 
 impl Outlet {
     /// Writes to that file.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        let way = match Way::of(fd, Interest::WRITABLE) {
-            Ok(way) => way,
-            // It cannot be opened again (nobody reads any more, or it is somebody else's): written as it is.
-            Err(_) => Way::Plain(fd.try_clone_to_owned()?.into()),
-        };
-        Ok(Self { way })
+        match Way::of(fd, Interest::WRITABLE) {
+            Ok(way) => Ok(Self::Ready(way)),
+            // It cannot be opened again: nobody reads any more, or it is somebody else's.
+            Err(_) => Ok(Self::Thread(Scribe::new(fd.try_clone_to_owned()?)?)),
+        }
     }
 
     /// Writes some of the bytes.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.way {
-            Way::Own(fd) => when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::io::write(fd, bytes)?)),
-            Way::Socket(fd) => {
+        match self {
+            Self::Ready(Way::Own(fd)) => {
+                when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::io::write(fd, bytes)?))
+            }
+            Self::Ready(Way::Socket(fd)) => {
                 let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
                 when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::net::send(fd, bytes, flags)?))
             }
-            Way::Plain(file) => Poll::Ready(file.write(bytes)),
+            Self::Ready(Way::Plain(file)) => Poll::Ready(file.write(bytes)),
+            Self::Thread(scribe) => scribe.poll_write(cx, bytes),
+        }
+    }
+
+    /// Until all that was taken is written; what is not by a thread is written when it is taken.
+    pub(crate) async fn finish(self) {
+        if let Self::Thread(Scribe { room, done, .. }) = self {
+            drop(room);
+            // An error is the thread's end, which is what is waited for.
+            let _ = done.await;
         }
     }
 
     /// Whether nobody can read any more what we write.
     pub(crate) fn is_deaf(&self) -> bool {
-        let fd = match &self.way {
-            Way::Own(fd) | Way::Socket(fd) => fd.get_ref().as_fd(),
-            Way::Plain(file) => file.as_fd(),
+        let fd = match self {
+            Self::Ready(Way::Own(fd) | Way::Socket(fd)) => fd.get_ref().as_fd(),
+            Self::Ready(Way::Plain(file)) => file.as_fd(),
+            Self::Thread(scribe) => scribe.fd.as_fd(),
         };
         let mut fds = [PollFd::new(&fd, PollFlags::empty())];
         let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));

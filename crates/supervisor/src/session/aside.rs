@@ -21,6 +21,8 @@ pub(super) enum Aside {
     Problem(String),
     /// A line for the client, which answers the call with that id.
     Line(Vec<u8>, Vec<u8>),
+    /// There is room for a server that is to wake; to be told when it has woken.
+    Room(std::sync::mpsc::Sender<()>),
     /// The look around is over.
     Done,
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use moored_containment::ProcessTable;
 use tokio::time::Instant;
 
+use super::aside::Aside;
 use super::door::Asked;
 use super::driver::Driver;
 use super::limit::make_room_for_wake;
@@ -171,12 +172,23 @@ impl Driver {
         table.descendants(&live.started.process).iter().any(|process| process.identity.start_ticks > since)
     }
 
-    pub(super) fn make_room_for_wake(&self) {
+    /// A message came for a sleeping server: wakes it, when there is room.
+    pub(super) fn wake(&mut self) {
         let (Some(limit), Some(folder)) = (self.spec.rules.max_instances, self.folder.clone()) else {
-            return;
+            return self.dispatch(Event::Message);
         };
-        let facts = self.facts.clone();
-        std::thread::spawn(move || make_room_for_wake(&folder, &facts, limit));
+        if std::mem::replace(&mut self.is_making_room, true) {
+            return;
+        }
+        let (facts, tell) = (self.facts.clone(), self.asides.clone());
+        std::thread::spawn(move || {
+            make_room_for_wake(&folder, &facts, limit, || {
+                let (done, is_done) = std::sync::mpsc::channel();
+                // Nobody listens any more if the session has ended; and whoever counts next counts us.
+                let _ = tell.send(Aside::Room(done));
+                let _ = is_done.recv_timeout(LOOK_AGAIN);
+            });
+        });
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use moored_containment::{EndReport, Ladder, ProcessIdentity, Rung, RuntimeDir, ServerExit};
+use moored_containment::{EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use super::pid_file::PidFile;
 use super::pump::{Moved, Pump};
 use super::signals::{Heard, Signals};
 use super::start::{self, RunError, RunOutcome, Surroundings, event};
-use super::state::{Action, Event, State};
+use super::state::{Action, Event, State, within_bound};
 use crate::berth::Facts;
 use crate::control::Reply;
 use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
@@ -77,6 +77,10 @@ pub(super) struct Driver {
     pub(super) code: Option<Code>,
     pub(super) last_activity: Option<Instant>,
     pub(super) began: Instant,
+    /// Others are being asked to make room for a wake.
+    pub(super) is_making_room: bool,
+    /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
+    pub(super) eof_at: Option<Instant>,
     /// When the server answered `initialize`, in clock ticks since boot.
     pub(super) initialized_ticks: Option<u64>,
     /// Whether the server answers `get_server_info` itself.
@@ -134,6 +138,8 @@ impl Driver {
             code: None,
             last_activity: None,
             began: Instant::now(),
+            is_making_room: false,
+            eof_at: None,
             initialized_ticks: None,
             has_own_info: false,
             stops: Vec::new(),
@@ -220,7 +226,7 @@ impl Driver {
             }
             Happened::HungUp => {
                 self.hangup = None;
-                self.dispatch(Event::Eof { wanted: 0 });
+                self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
             }
             Happened::Time => self.time(),
         }
@@ -258,7 +264,7 @@ impl Driver {
     }
 
     fn end_tree(&mut self, from: Rung) {
-        let ladder = Ladder { from, ..self.spec.rules.ladder };
+        let ladder = within_bound(self.spec.rules.ladder, from, self.eof_at.map(|at| at.elapsed()));
         if let Some(live) = &self.live {
             live.keeper.end(ladder);
         }
@@ -311,6 +317,13 @@ impl Driver {
             Aside::Line(id, line) => {
                 self.talk.settle(&id);
                 self.pump.push_output(&line);
+            }
+            Aside::Room(done) => {
+                self.is_making_room = false;
+                if !self.held.is_empty() {
+                    self.dispatch(Event::Message);
+                }
+                let _ = done.send(());
             }
             Aside::Done => self.looking = false,
         }

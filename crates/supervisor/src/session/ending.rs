@@ -121,7 +121,7 @@ impl Driver {
         }
         self.pump.shrink();
         if !self.held.is_empty() {
-            self.dispatch(Event::Message);
+            self.wake();
         }
     }
 
@@ -157,6 +157,13 @@ impl Driver {
             let patience = if self.pump.to_client.is_empty() { LAST_WORDS / 10 } else { LAST_WORDS };
             if tokio::time::timeout(patience, self.pump.step()).await.is_err() {
                 return;
+            }
+        }
+        let (output, errors) = (self.pump.output.take(), self.pump.errors.take());
+        for (outlet, patience) in [(output, LAST_WORDS), (errors, LAST_WORDS / 10)] {
+            if let Some(outlet) = outlet {
+                // Whoever does not fetch it goes without.
+                let _ = tokio::time::timeout(patience, outlet.finish()).await;
             }
         }
     }

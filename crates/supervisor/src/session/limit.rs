@@ -1,6 +1,8 @@
 //! Keeping few: `--max-instances` counts the instances of the same server that are awake, and makes room for one more by
 //! asking them. One that is busy refuses, and is never ended.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use moored_containment::RuntimeDir;
@@ -16,7 +18,9 @@ const ANSWER: Duration = Duration::from_millis(500);
 const END: Duration = Duration::from_secs(15);
 /// How long a start waits for others to become idle.
 const QUEUE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long a wake does.
+const WAKE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// There is no room.
 #[derive(Debug, thiserror::Error)]
@@ -31,16 +35,13 @@ pub struct NoRoom {
     busy: &'static str,
 }
 
+type Awake = (Found, Option<Box<Status>>);
+
 /// Who is awake besides us, the longest silent first.
-fn awake(folder: &RuntimeDir, own: &Facts, who: Who) -> Vec<(Found, Option<Box<Status>>)> {
-    let others = berth::all(folder).unwrap_or_default().into_iter().filter(|found| {
-        found.facts.server_key == own.server_key
-            && match who {
-                Who::Older => found.facts.run < own.run,
-                Who::Others => found.facts.run != own.run,
-            }
-    });
-    let mut awake: Vec<_> = others
+fn awake(folder: &RuntimeDir, own: &Facts) -> Vec<Awake> {
+    let others = berth::all(folder).unwrap_or_default().into_iter();
+    let others = others.filter(|o| o.facts.server_key == own.server_key && o.facts.run != own.run);
+    let mut awake: Vec<Awake> = others
         .map(|found| {
             let status = match found.ask(&Request::Status, ANSWER) {
                 Ok(Reply::Status(status)) => Some(status),
@@ -57,20 +58,33 @@ fn awake(folder: &RuntimeDir, own: &Facts, who: Who) -> Vec<(Found, Option<Box<S
     awake
 }
 
-/// Whom a start counts: only those before it, so that of many at once the first ones go ahead. A wake counts all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Who {
-    Older,
-    Others,
+/// Those who count do so one after the other: two who count at once would both find room for one.
+struct Turn(#[expect(dead_code, reason = "the lock goes with it")] File);
+
+impl Turn {
+    /// Blocks until it is ours. Without one (a folder that cannot be written to) there is no limit to keep.
+    fn take(folder: &RuntimeDir, own: &Facts) -> Option<Self> {
+        let path = folder.path().join(format!("{}.room", own.server_key));
+        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+        file.lock().ok()?;
+        Some(Self(file))
+    }
 }
 
-/// Makes room for a first start. Blocks until there is some.
-pub(super) fn make_room(folder: &RuntimeDir, own: &Facts, limit: u32, how: OverLimit) -> Result<(), NoRoom> {
+/// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some.
+pub(super) fn make_room<T>(
+    folder: &RuntimeDir,
+    own: &Facts,
+    limit: u32,
+    how: OverLimit,
+    take: impl FnOnce() -> T,
+) -> Result<T, NoRoom> {
     let began = Instant::now();
     loop {
-        let awake = awake(folder, own, Who::Older);
+        let turn = Turn::take(folder, own);
+        let awake = awake(folder, own);
         if (awake.len() as u64) < u64::from(limit) {
-            return Ok(());
+            return Ok(take());
         }
         let no_room = |busy| NoRoom { name: own.name.clone(), awake: awake.len(), limit, busy };
         match how {
@@ -81,21 +95,37 @@ pub(super) fn make_room(folder: &RuntimeDir, own: &Facts, limit: u32, how: OverL
                 if began.elapsed() > QUEUE {
                     return Err(no_room("; all of them are busy"));
                 }
+                drop(turn);
                 std::thread::sleep(PAUSE);
             }
         }
     }
 }
 
-/// Makes room for a server that wakes: its client waits, so it is not held up if there is none.
-pub(super) fn make_room_for_wake(folder: &RuntimeDir, own: &Facts, limit: u32) {
-    let awake = awake(folder, own, Who::Others);
-    if (awake.len() as u64) >= u64::from(limit) {
-        ask_to_sleep(&awake);
+/// Makes room for a server that is to wake, and wakes it by `wake`, after which it counts. Its client waits for an answer,
+/// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
+pub(super) fn make_room_for_wake(folder: &RuntimeDir, own: &Facts, limit: u32, wake: impl FnOnce()) {
+    let (began, mut wake) = (Instant::now(), Some(wake));
+    while began.elapsed() < QUEUE {
+        let turn = Turn::take(folder, own);
+        let awake = awake(folder, own);
+        let has_room = (awake.len() as u64) < u64::from(limit);
+        if (has_room || began.elapsed() > WAKE)
+            && let Some(wake) = wake.take()
+        {
+            wake();
+        }
+        if has_room {
+            return;
+        }
+        if !ask_to_sleep(&awake) {
+            drop(turn);
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
-fn ask_to_sleep(awake: &[(Found, Option<Box<Status>>)]) -> bool {
+fn ask_to_sleep(awake: &[Awake]) -> bool {
     let request = Request::Hibernate { why: SleepReason::OverLimit };
     awake
         .iter()
@@ -103,7 +133,7 @@ fn ask_to_sleep(awake: &[(Found, Option<Box<Status>>)]) -> bool {
         .any(|(found, _)| matches!(found.ask(&request, END), Ok(Reply::Hibernating { .. })))
 }
 
-fn stop_oldest(awake: &[(Found, Option<Box<Status>>)]) -> bool {
+fn stop_oldest(awake: &[Awake]) -> bool {
     let mut idle: Vec<&Found> = awake
         .iter()
         .filter(|(_, status)| status.as_ref().is_some_and(|status| status.in_flight == 0))

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! - **Serving → Draining**: the client has closed our stdin but still reads: the server's stdin is closed at once, and
-//!   calls in flight are answered before the ladder begins, for at most half a minute.
+//!   calls in flight are answered before the ladder begins. The tree is gone by the bound all the same, unless whoever
+//!   wrote them has left (a shell's pipeline, a file): then only the answer is waited for, for half a minute at most.
 //! - **Ending**: the ladder of containment runs, and its proof is waited for. A second reason can take the ladder further,
 //!   never back, and the first reason stays.
 //! - **FallingAsleep → Asleep**: the tree is ended as at the end, but the client's pipe stays. The next message starts the

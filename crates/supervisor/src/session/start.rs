@@ -116,12 +116,8 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     let facts = facts(&spec, &around, client.as_ref())?;
     let mut warnings = Vec::new();
     let folder = around.folder.as_ref().map_err(|error| warnings.push(not_findable(error))).ok().cloned();
-    let berth = folder.as_ref().and_then(|folder| {
-        Berth::take(folder, &facts).map_err(|error| warnings.push(not_findable(&error))).ok()
-    });
-    if let (Some(limit), Some(folder)) = (spec.rules.max_instances, &folder) {
-        make_room(folder, &facts, limit, spec.rules.over_limit)?;
-    }
+    let berth = take_berth(&spec, &facts, folder.as_ref())?;
+    let berth = berth.and_then(|berth| berth.map_err(|error| warnings.push(not_findable(&error))).ok());
     let door = berth.as_ref().and_then(|berth| {
         Door::open(&berth.socket()).map_err(|error| warnings.push(not_findable(&error))).ok()
     });
@@ -136,6 +132,20 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     let outcome = Driver::new(parts, &warnings).live().await;
     drop(berth);
     outcome
+}
+
+/// A place in the folder, if there is one; with a limit, when there is room.
+fn take_berth(
+    spec: &ServerSpec,
+    facts: &Facts,
+    folder: Option<&RuntimeDir>,
+) -> Result<Option<io::Result<Berth>>, NoRoom> {
+    let Some(folder) = folder else { return Ok(None) };
+    let take = || Berth::take(folder, facts);
+    match spec.rules.max_instances {
+        Some(limit) => make_room(folder, facts, limit, spec.rules.over_limit, take).map(Some),
+        None => Ok(Some(take())),
+    }
 }
 
 fn not_findable(error: &io::Error) -> String {

@@ -45,7 +45,6 @@ impl Driver {
             StartReason::Restart => self.counters.restarts += 1,
             StartReason::Wake | StartReason::First => self.counters.wakes += 1,
         }
-        self.make_room_for_wake();
         self.dispatch(Event::Started);
         match Replay::begin(&self.talk) {
             Some((replay, first)) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use moored_containment::Rung;
+use moored_containment::{Ladder, Rung};
 
 use crate::event::{EndCause, SleepReason, StartReason};
 
@@ -12,8 +12,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a server that crashed too often is not started.
 const COOLING: Duration = Duration::from_secs(60);
-/// How long calls in flight may keep a session alive whose client has closed our stdin.
-const DRAINING: Duration = Duration::from_secs(30);
+/// How long calls in flight may keep a session alive whose client wrote them and left, but for somebody who reads.
+pub(super) const ONE_SHOT: Duration = Duration::from_secs(30);
+/// What is left for SIGTERM when calls in flight have taken all the time that there is for an ending.
+const TERMINATING: Duration = Duration::from_secs(1);
 /// How long a server may take to end by the SIGINT that was passed on to it.
 const INTERRUPTED: Duration = Duration::from_secs(1);
 
@@ -42,9 +44,10 @@ pub(super) enum Event {
     StartFailed,
     /// The client said something, and there is no server.
     Message,
-    /// The client closed our stdin; with so many calls in flight that it still wants to hear about.
+    /// The client closed our stdin; with so many calls in flight that it still wants to hear about, for so long.
     Eof {
         wanted: usize,
+        patience: Duration,
     },
     /// The process that held the other end of our stdin is dead.
     ClientGone,
@@ -133,8 +136,8 @@ fn starting(why: StartReason, event: Event) -> (State, Vec<Action>) {
 
 fn serving(event: Event) -> (State, Vec<Action>) {
     match event {
-        Event::Eof { wanted: 0 } => closing(EndCause::ClientEof),
-        Event::Eof { .. } => (State::Draining, vec![CloseInput, Wait(DRAINING)]),
+        Event::Eof { wanted: 0, .. } => closing(EndCause::ClientEof),
+        Event::Eof { patience, .. } => (State::Draining, vec![CloseInput, Wait(patience)]),
         Event::ClientGone => closing(EndCause::ClientGone),
         Event::Signal(Signal::End(signal)) => terminating(EndCause::Signal(signal)),
         Event::Signal(Signal::Interrupt) => (State::Interrupted, vec![PassInterrupt, Wait(INTERRUPTED)]),
@@ -153,9 +156,8 @@ fn serving(event: Event) -> (State, Vec<Action>) {
 
 fn draining(event: Event) -> (State, Vec<Action>) {
     match event {
-        Event::Quiet | Event::Tick | Event::ClientGone => {
-            (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)])
-        }
+        Event::Quiet | Event::ClientGone => (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)]),
+        Event::Tick => (State::Ending(EndCause::ClientEof), vec![End(Rung::Terminate)]),
         Event::Signal(_) => (State::Ending(EndCause::ClientEof), vec![End(Rung::Terminate)]),
         Event::Exited(_) => (State::Ending(EndCause::ClientEof), vec![]),
         Event::TreeGone => over(EndCause::ClientEof),
@@ -242,6 +244,25 @@ fn without_server(state: State, event: Event) -> (State, Vec<Action>) {
     }
 }
 
+/// How long calls in flight may be waited for so that the tree is gone by the bound of its ladder.
+pub(super) fn draining_time(ladder: &Ladder) -> Duration {
+    ladder.grace.saturating_add(ladder.kill_after).saturating_sub(TERMINATING.min(ladder.kill_after))
+}
+
+/// The ladder from this rung, cut so that its bound counts from the end of the input: what calls in flight have taken of it is
+/// taken from the grace first.
+pub(super) fn within_bound(ladder: Ladder, from: Rung, since_eof: Option<Duration>) -> Ladder {
+    let ladder = Ladder { from, ..ladder };
+    let Some(since) = since_eof else { return ladder };
+    let left = ladder.grace.saturating_add(ladder.kill_after).saturating_sub(since);
+    let kill_after = ladder.kill_after.min(left);
+    match from {
+        Rung::Close if left > kill_after => ladder.grace(ladder.grace.min(left - kill_after)),
+        Rung::Close | Rung::Terminate => Ladder { from: Rung::Terminate, ..ladder }.kill_after(kill_after),
+        Rung::Kill => ladder,
+    }
+}
+
 /// After a crash: how long to wait, or that it was one too many.
 fn after_crash(crashes_in_a_row: u32) -> (State, Vec<Action>) {
     if crashes_in_a_row >= TOO_OFTEN {
@@ -281,7 +302,7 @@ mod tests {
             Just(Event::Started),
             Just(Event::StartFailed),
             Just(Event::Message),
-            (0_usize..3).prop_map(|wanted| Event::Eof { wanted }),
+            (0_usize..3).prop_map(eof),
             Just(Event::ClientGone),
             Just(Event::Signal(Signal::End(15))),
             Just(Event::Signal(Signal::Interrupt)),
@@ -293,6 +314,10 @@ mod tests {
             Just(Event::Hibernate(SleepReason::Idle)),
             Just(Event::Stop(EndCause::Operator)),
         ]
+    }
+
+    fn eof(wanted: usize) -> Event {
+        Event::Eof { wanted, patience: ONE_SHOT }
     }
 
     fn after(events: &[Event]) -> (State, Vec<Action>) {
@@ -309,10 +334,10 @@ mod tests {
         #[test]
         fn whatever_came_before_an_eof_ends_it(mut events in prop::collection::vec(event(), 0..20)) {
             events.insert(0, Event::Started);
-            events.extend([Event::Eof { wanted: 0 }, Event::Tick, Event::Tick, Event::TreeGone]);
+            events.extend([eof(0), Event::Tick, Event::Tick, Event::TreeGone]);
             // A start that the events brought about is done, and the end of the input is seen after it.
             let (mut state, _) = after(&events);
-            for event in [Event::Started, Event::Eof { wanted: 0 }, Event::Tick, Event::TreeGone] {
+            for event in [Event::Started, eof(0), Event::Tick, Event::TreeGone] {
                 state = state.next(event).0;
             }
             prop_assert!(matches!(state, State::Ended(_)), "{state:?}");
@@ -350,9 +375,24 @@ mod tests {
 
     #[test]
     fn a_call_in_flight_is_answered_before_the_ladder_begins() {
-        let (state, done) = after(&[Event::Started, Event::Eof { wanted: 1 }]);
+        let (state, done) = after(&[Event::Started, eof(1)]);
         assert_eq!((state, &done[..1]), (State::Draining, &[CloseInput][..]));
         assert_eq!(state.next(Event::Quiet), (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)]));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_waited_for_the_bound_counts_from_the_end_of_the_input(
+            grace in 0_u64..5000, kill_after in 0_u64..5000, since in 0_u64..10_000, close: bool,
+        ) {
+            let ms = Duration::from_millis;
+            let ladder = Ladder::default().grace(ms(grace)).kill_after(ms(kill_after));
+            let from = if close { Rung::Close } else { Rung::Terminate };
+            let cut = within_bound(ladder, from, Some(ms(since)));
+            prop_assert!(ms(since) + cut.bound() <= ladder.bound().max(ms(since)));
+            prop_assert!(cut.grace <= ladder.grace && cut.kill_after <= ladder.kill_after);
+            prop_assert!(draining_time(&ladder) <= ladder.bound());
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What the bytes mean to the session: the part of the driver that sees every message.
 
 use super::aside::Aside;
+use tokio::time::Instant;
+
 use super::driver::{Driver, Held};
 use super::info::server_info;
 use super::pump::Moved;
-use super::state::{Event, State};
+use super::state::{Event, ONE_SHOT, State, draining_time};
 use crate::event::What;
 use crate::mcp::{Failure, ServerSaid, Step, info_tool};
 use crate::relay::{Bytes, Envelope, Piece};
@@ -50,11 +52,16 @@ impl Driver {
         self.pump.from_client = splitter;
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
-        self.dispatch(Event::Eof { wanted });
+        // A client that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's
+        // pipeline or a file, waits for nothing but the answer.
+        let is_bound = self.client.as_ref().is_none_or(|client| client.holds_stdin);
+        self.eof_at = is_bound.then(Instant::now);
+        let patience = if is_bound { draining_time(&self.spec.rules.ladder) } else { ONE_SHOT };
+        self.dispatch(Event::Eof { wanted, patience });
     }
 
     fn client_piece(&mut self, piece: Piece<'_>) {
-        self.last_activity = Some(tokio::time::Instant::now());
+        self.last_activity = Some(Instant::now());
         match piece {
             Piece::Message(line, envelope) => {
                 self.counters.messages_to_server += 1;
@@ -99,7 +106,7 @@ impl Driver {
         // What the client says next can wait in its own pipe.
         self.pump.holding = self.held.iter().map(|held| held.line.len()).sum::<usize>() > HELD;
         if self.state == State::Asleep {
-            self.dispatch(Event::Message);
+            self.wake();
         }
     }
 
@@ -150,7 +157,7 @@ impl Driver {
     }
 
     fn server_piece(&mut self, piece: Piece<'_>) {
-        self.last_activity = Some(tokio::time::Instant::now());
+        self.last_activity = Some(Instant::now());
         match piece {
             Piece::Message(line, envelope) => {
                 self.counters.messages_to_client += 1;
