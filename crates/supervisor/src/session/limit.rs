@@ -1,8 +1,9 @@
 //! Keeping few: `--max-instances` counts the instances of the same server that are awake, and makes room for one more by
 //! asking them. One that is busy refuses, and is never ended.
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use moored_containment::RuntimeDir;
@@ -59,15 +60,33 @@ fn awake(folder: &RuntimeDir, own: &Facts) -> Vec<Awake> {
 }
 
 /// Those who count do so one after the other: two who count at once would both find room for one.
-struct Turn(#[expect(dead_code, reason = "the lock goes with it")] File);
+struct Turn {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Turn {
     /// Blocks until it is ours. Without one (a folder that cannot be written to) there is no limit to keep.
     fn take(folder: &RuntimeDir, own: &Facts) -> Option<Self> {
         let path = folder.path().join(format!("{}.room", own.server_key));
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
-        file.lock().ok()?;
-        Some(Self(file))
+        loop {
+            let file =
+                File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).ok()?;
+            file.lock().ok()?;
+            // Whoever had it before us has removed it: then it is another file that the next ones wait for.
+            if fs::metadata(&path)
+                .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
+            {
+                return Some(Self { path, _lock: file });
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // While it is still locked.
+        let _ = fs::remove_file(&self.path);
     }
 }
 
