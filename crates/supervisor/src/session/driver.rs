@@ -10,7 +10,7 @@ use moored_containment::{EndReport, Ladder, Rung, RuntimeDir, ServerExit};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::aside::{Aside, look_around};
+use super::aside::{Aside, look_around, look_at_code};
 use super::client::ClientProcess;
 use super::code::Code;
 use super::crashes::Crashes;
@@ -318,6 +318,7 @@ impl Driver {
             StartReason::Wake | StartReason::First => self.counters.wakes += 1,
         }
         self.make_room_for_wake();
+        look_at_code(&self.spec, self.asides.clone());
         self.dispatch(Event::Started);
         match Replay::begin(&self.talk) {
             Some((replay, first)) => {
