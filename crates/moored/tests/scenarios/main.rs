@@ -7,6 +7,7 @@
 //! - `identity`: supervisors that die, probes, nested hosts, locks, numbers that are used again, clocks (S11, S21, S22, S37 to
 //!   S40);
 //! - `abandoned`: the client lives and has forgotten its server (S13 to S20, S24, S38, S41, S42);
+//! - `policy`: the rules that help against that, each held to its word (S13 to S20, S24, S38, S41, S42);
 //! - `codex`: a client that is a program of its own.
 
 #![expect(clippy::disallowed_methods, reason = "clients under a mark, which ends what is left of them")]
@@ -20,3 +21,4 @@ mod common;
 mod descendants;
 mod identity;
 mod killings;
+mod policy;

@@ -5,6 +5,7 @@ use moored_containment::{RuntimeDir, SweptSession, sweep};
 use tokio::sync::mpsc;
 
 use super::code::Code;
+use super::crashes::Crashes;
 use crate::berth::{self, Facts};
 use crate::spec::ServerSpec;
 
@@ -27,12 +28,21 @@ pub(super) enum Aside {
     Done,
 }
 
+/// Looks at the code behind a server that was started again: it may be newer than that of the one before.
+pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
+    let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
+    std::thread::spawn(move || {
+        let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
+    });
+}
+
 pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
     let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
     std::thread::spawn(move || {
         // Nobody listens any more if the session was that short.
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
         for folder in RuntimeDir::all_of_user() {
+            Crashes::forget_old(folder.path());
             // What cannot be read now is read by the next one.
             for facts in berth::bury(&folder).unwrap_or_default() {
                 let _ = tell.send(Aside::Died(Box::new(facts)));

@@ -24,6 +24,10 @@ impl Driver {
                 // Whoever asked may have left.
                 let _ = answer.send(Reply::Status(Box::new(self.status())));
             }
+            // A call may have come since whoever asks has looked.
+            Request::Stop { by: StopBy::OverLimit } if self.waiting() > 0 => {
+                let _ = answer.send(Reply::Refused { reason: self.busy() });
+            }
             Request::Stop { by } => {
                 self.stops.push(answer);
                 self.dispatch(Event::Stop(match by {
@@ -51,6 +55,15 @@ impl Driver {
         self.dispatch(Event::Hibernate(why));
     }
 
+    /// Calls that somebody waits for.
+    fn waiting(&self) -> usize {
+        self.talk.in_flight() + self.held.len()
+    }
+
+    fn busy(&self) -> String {
+        format!("it is busy ({} in flight)", self.waiting())
+    }
+
     /// Why it cannot be put to sleep now.
     fn refusal(&self) -> Option<String> {
         match self.state {
@@ -61,9 +74,8 @@ impl Driver {
         if self.spec.rules.direct {
             return Some("its client talks to it directly".into());
         }
-        let waiting = self.talk.in_flight() + self.held.len();
-        if waiting > 0 {
-            return Some(format!("it is busy ({waiting} in flight)"));
+        if self.waiting() > 0 {
+            return Some(self.busy());
         }
         if !self.talk.is_settled() || self.replay.is_some() {
             return Some("it has only just been started".into());
@@ -93,7 +105,7 @@ impl Driver {
             stale: self.code.as_ref().and_then(super::code::Code::stale),
             last_activity_at: self.last_activity.and_then(|_| Timestamp::now().checked_sub(silent).ok()),
             silent_ms: millis,
-            in_flight: (self.talk.in_flight() + self.held.len()) as u64,
+            in_flight: self.waiting() as u64,
             subscriptions: self.talk.subscriptions.len() as u64,
             counters: self.counters,
             superseded_by: self.superseded_by,
@@ -165,11 +177,12 @@ impl Driver {
         self.facts.superseded_by(all.iter().map(|found| &found.facts))
     }
 
-    /// Whether the server has started anything since it answered `initialize`. Could not look: it has.
+    /// Whether the server has started anything since it answered `initialize`. Could not look: it has. A tick is long
+    /// enough for both, so what started in the same one may be such a process.
     fn has_started_processes(&self) -> bool {
         let (Some(live), Ok(table)) = (&self.live, ProcessTable::read()) else { return true };
         let since = self.initialized_ticks.unwrap_or(0);
-        table.descendants(&live.started.process).iter().any(|process| process.identity.start_ticks > since)
+        table.descendants(&live.started.process).iter().any(|process| process.identity.start_ticks >= since)
     }
 
     /// A message came for a sleeping server: wakes it, when there is room.

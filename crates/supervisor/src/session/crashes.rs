@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::spec::Key;
 
+const ENDING: &str = "crashes";
 const TOO_MANY: usize = 5;
 const WITHIN: Duration = Duration::from_secs(60);
 
@@ -27,22 +28,38 @@ pub(super) struct Crashes {
 
 impl Crashes {
     pub(super) fn of(folder: &Path, entry: Key) -> Self {
-        Self { path: folder.join(format!("{entry}.crashes")) }
+        Self { path: folder.join(format!("{entry}.{ENDING}")) }
     }
 
     /// If it has crashed too often lately: the code that it exited with last.
     pub(super) fn too_many(&self) -> Option<i32> {
+        let recent = self.recent();
+        if recent.len() < TOO_MANY { None } else { recent.last().copied() }
+    }
+
+    /// What it exited with in the last minute.
+    fn recent(&self) -> Vec<i32> {
         // There is none unless it has crashed.
-        let text = fs::read_to_string(&self.path).ok()?;
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
         let now = now();
-        let recent: Vec<i32> = text
-            .lines()
+        text.lines()
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(at, code)| Some((Duration::from_millis(at.parse().ok()?), code.parse().ok()?)))
             .filter(|(at, _)| *at <= now && now.saturating_sub(*at) < WITHIN)
             .map(|(_, code)| code)
-            .collect();
-        if recent.len() < TOO_MANY { None } else { recent.last().copied() }
+            .collect()
+    }
+
+    /// Removes the files of entries that have not crashed lately: some are never started again.
+    pub(super) fn forget_old(folder: &Path) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ENDING.as_ref()))
+        {
+            let crashes = Self { path };
+            if crashes.recent().is_empty() {
+                crashes.forget();
+            }
+        }
     }
 
     /// It crashed. What cannot be written down is not remembered.
@@ -97,7 +114,12 @@ mod tests {
         let later = now().as_millis() + 3_600_000;
         fs::write(&crashes.path, format!("{later} 1\n").repeat(9)).expect("a file");
         assert_eq!(crashes.too_many(), None);
-        crashes.forget();
+        let recent = Crashes::of(&folder, serde_json::from_str("2").expect("a key"));
+        recent.note(None);
+        Crashes::forget_old(&folder);
+        assert!(!crashes.path.exists(), "its crashes are of no account any more");
+        assert!(recent.path.exists(), "its crash is");
+        recent.forget();
         fs::remove_dir(folder).expect("nothing is left in it");
     }
 }

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use super::aside::look_at_code;
 use super::driver::{Driver, Live};
 use super::keeper::Keeper;
 use super::pid_file::PidFile;
@@ -45,6 +46,7 @@ impl Driver {
             StartReason::Restart => self.counters.restarts += 1,
             StartReason::Wake | StartReason::First => self.counters.wakes += 1,
         }
+        look_at_code(&self.spec, self.asides.clone());
         self.dispatch(Event::Started);
         match Replay::begin(&self.talk) {
             Some((replay, first)) => {

@@ -8,7 +8,7 @@ use super::info::server_info;
 use super::pump::Moved;
 use super::state::{Event, ONE_SHOT, State, draining_time};
 use crate::event::What;
-use crate::mcp::{Failure, ServerSaid, Step, info_tool};
+use crate::mcp::{Failure, ServerSaid, Step, digest, info_tool};
 use crate::relay::{Bytes, Envelope, Piece};
 
 /// More than this is not kept for a server that is still to come.
@@ -203,7 +203,12 @@ impl Driver {
     /// Whether the message was an answer to what we said again.
     fn replayed(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
         let Some(replay) = self.replay.as_mut() else { return false };
-        match replay.hear_server(envelope, line) {
+        let step = replay.hear_server(envelope, line);
+        if matches!(step, Step::Send(_) | Step::Done(_)) {
+            self.remember(envelope, line);
+        }
+        let Some(replay) = self.replay.as_mut() else { return false };
+        match step {
             Step::Pass => return false,
             Step::Send(lines) => {
                 let changes = replay.is_done().then(|| replay.take_changes());
@@ -220,6 +225,20 @@ impl Driver {
             }
         }
         true
+    }
+
+    /// What the new server answers is what the next one is compared with: the client is told of a change once.
+    fn remember(&mut self, envelope: &Envelope, line: &[u8]) {
+        let Some(id) = envelope.real_id() else { return };
+        if let Some(said) = self.talk.tools.as_mut().filter(|said| said.id == id && said.answer.is_some()) {
+            said.answer = Some(digest(line));
+        }
+        if let Some(said) = self.talk.initialize.as_mut().filter(|said| said.id == id) {
+            said.answer = Some(digest(line));
+            let answer: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            let info = |key| answer["result"]["serverInfo"][key].as_str().map(str::to_owned);
+            self.initialized(info("name"), info("version"));
+        }
     }
 
     fn caught_up(&mut self, changes: &[u8]) {
