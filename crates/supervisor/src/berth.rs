@@ -21,6 +21,9 @@ use crate::spec::Key;
 
 const FILE: &str = "run";
 const SOCKET: &str = "sock";
+const DRAFT: &str = "draft";
+/// The turn of somebody who counts instances; see `session/limit`.
+const ROOM: &str = "room";
 
 /// What does not change while a `run` lives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,18 +82,27 @@ impl Berth {
     /// If the folder cannot be written to.
     pub fn take(folder: &RuntimeDir, facts: &Facts) -> io::Result<Self> {
         let folder = folder.path().to_path_buf();
+        // Whoever buries takes a draft that is not locked for a dead one's, and may do so before we have locked it.
+        let taken = Self::try_take(&folder, facts);
+        if taken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Self::try_take(&folder, facts);
+        }
+        taken
+    }
+
+    fn try_take(folder: &Path, facts: &Facts) -> io::Result<Self> {
         // With an ending of its own: whoever looks would lock it before we do, and take it for a dead one's.
-        let draft = folder.join(format!(".{}.{FILE}.draft", facts.run));
+        let draft = folder.join(format!(".{}.{FILE}.{DRAFT}", facts.run));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.lock()?;
         let written = file
             .write_all(&serde_json::to_vec(facts)?)
-            .and_then(|()| fs::rename(&draft, path_of(&folder, facts.run, FILE)));
+            .and_then(|()| fs::rename(&draft, path_of(folder, facts.run, FILE)));
         if let Err(error) = written {
             let _ = fs::remove_file(&draft);
             return Err(error);
         }
-        Ok(Self { folder, run: facts.run, _lock: file })
+        Ok(Self { folder: folder.to_path_buf(), run: facts.run, _lock: file })
     }
 
     /// Where the control socket belongs.
@@ -162,13 +174,23 @@ pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Found>> {
 /// # Errors
 /// As for [`all`].
 pub fn bury(folder: &RuntimeDir) -> io::Result<Vec<Facts>> {
+    for leftover in paths_with(folder, DRAFT)?.iter().chain(&paths_with(folder, ROOM)?) {
+        // What is held is locked.
+        if File::open(leftover).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(leftover);
+        }
+    }
     Ok(files(folder)?.iter().filter_map(|path| bury_one(path).ok().flatten()).collect())
 }
 
 fn files(folder: &RuntimeDir) -> io::Result<Vec<PathBuf>> {
+    paths_with(folder, FILE)
+}
+
+fn paths_with(folder: &RuntimeDir, wanted: &str) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder.path())?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    let is_ours = |path: &PathBuf| path.extension().is_some_and(|ending| ending == FILE);
+    let is_ours = |path: &PathBuf| path.extension().is_some_and(|ending| ending == wanted);
     paths.filter(|path| path.as_ref().map_or(true, is_ours)).collect()
 }
 

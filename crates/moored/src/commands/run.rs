@@ -16,7 +16,7 @@ use moored_supervisor::session::{self, RunError, Surroundings};
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::render;
-use crate::settings::{Around, RunSettings, candidates, read_all};
+use crate::settings::{Around, Containers, RunSettings, candidates, read_all};
 
 pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     let around = around();
@@ -38,7 +38,12 @@ fn around() -> Around {
 
 /// Hands over to the session, and tells afterwards what could not be written down.
 fn start(settings: RunSettings) -> Result<Exit, Failure> {
-    let RunSettings { spec, containers: _ } = settings;
+    let RunSettings { spec, containers } = settings;
+    if containers != Containers::Off {
+        render::say(
+            "moored: containers are not looked after yet: those that the server starts are left as they are",
+        );
+    }
     let (name, run, state) = (spec.name.clone(), RunId::generate(), StateDir::of_user());
     let log_file = spec.rules.log_file.clone().or(state.as_ref().ok().map(|state| state.log_of(&name, run)));
     let folder = RuntimeDir::of_user();

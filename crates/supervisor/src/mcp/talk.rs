@@ -87,9 +87,19 @@ impl Talk {
         self.calls.drain().map(|(id, _)| id).collect()
     }
 
-    /// The call with that id was answered by somebody else.
-    pub(crate) fn settle(&mut self, id: &[u8]) {
-        self.calls.remove(id);
+    /// The call with that id was answered by somebody else; whether it was waited for.
+    pub(crate) fn settle(&mut self, id: &[u8]) -> bool {
+        self.calls.remove(id).is_some()
+    }
+
+    /// Whether the server waits for this answer.
+    pub(crate) fn expects(&self, answer: &Envelope) -> bool {
+        answer.real_id().is_some_and(|id| self.asked.contains(id))
+    }
+
+    /// The server is gone, and waits for nothing any more.
+    pub(crate) fn forget_asked(&mut self) {
+        self.asked.clear();
     }
 
     pub(crate) fn hear_client(&mut self, envelope: &Envelope, line: &[u8]) {
@@ -111,7 +121,7 @@ impl Talk {
     }
 
     fn note_request(&mut self, id: &[u8], method: &str, line: &[u8]) {
-        let said = || Said { id: id.to_vec(), line: line.to_vec(), answer: None };
+        let said = || Said { id: id.to_vec(), line: whole_line(line), answer: None };
         match method {
             "initialize" => {
                 *self = Self { calls: std::mem::take(&mut self.calls), ..Self::default() };
@@ -139,7 +149,7 @@ impl Talk {
 
     fn note_notification(&mut self, method: &str, line: &[u8]) {
         match method {
-            "notifications/initialized" => self.initialized = Some(line.to_vec()),
+            "notifications/initialized" => self.initialized = Some(whole_line(line)),
             // The server need not answer it any more.
             "notifications/cancelled" => {
                 if let Some(id) = cancelled(line) {
@@ -216,6 +226,22 @@ pub(crate) fn digest(line: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     promised.hash(&mut hasher);
     hasher.finish()
+}
+
+/// One that came in a batch has no end of its own.
+fn whole_line(line: &[u8]) -> Vec<u8> {
+    [line.trim_ascii_end(), b"\n"].concat()
+}
+
+/// The ids of the calls in a batch.
+pub(crate) fn ids_in_batch(line: &[u8]) -> Vec<Vec<u8>> {
+    let mut ids = Vec::new();
+    each(line, |envelope, _| {
+        if let Some(id) = envelope.real_id().filter(|_| envelope.is_request()) {
+            ids.push(id.to_vec());
+        }
+    });
+    ids
 }
 
 /// Each message of a batch by itself.

@@ -69,6 +69,7 @@ enum Wanted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     depth: u32,
+    begun: bool,
     in_string: bool,
     escaped: bool,
     place: Place,
@@ -85,6 +86,11 @@ impl Scan {
             let read = if self.in_string { self.string(bytes) } else { self.structure(bytes) };
             bytes = &bytes[read..];
         }
+    }
+
+    /// Whether what was read is a whole message.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.begun && self.depth == 0 && !self.in_string
     }
 
     /// What was found, and ready for the next message.
@@ -149,6 +155,7 @@ impl Scan {
                     self.envelope.batch = true;
                 }
                 self.depth += 1;
+                self.begun = true;
             }
             b'}' | b']' => {
                 self.depth = self.depth.saturating_sub(1);

@@ -71,6 +71,13 @@ impl Splitter {
     pub(crate) fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(Piece<'_>)) {
         while let Some(first) = bytes.first() {
             if self.mode == Mode::LineStart {
+                // Blanks before a message do not make it another thing, however they come.
+                let blanks = bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+                if blanks > 0 {
+                    out(Piece::Raw(&bytes[..blanks]));
+                    bytes = &bytes[blanks..];
+                    continue;
+                }
                 self.mode = if matches!(first, b'{' | b'[') { Mode::Message } else { Mode::Raw };
             }
             let newline = memchr(b'\n', bytes);
@@ -83,6 +90,10 @@ impl Splitter {
     /// The bytes have ended: half a line is given out as it is.
     pub(crate) fn finish(&mut self, mut out: impl FnMut(Piece<'_>)) {
         match std::mem::take(&mut self.mode) {
+            // Whole but for its newline.
+            Mode::Message if self.scan.is_whole() => {
+                out(Piece::Message(Bytes::Owned(std::mem::take(&mut self.held)), self.scan.take()));
+            }
             Mode::Message => out(Piece::Raw(&std::mem::take(&mut self.held))),
             Mode::Dropping => out(Piece::TooLong(self.scan.take())),
             // Nothing is held back.
@@ -103,9 +114,6 @@ impl Splitter {
             Mode::Raw | Mode::LineStart => out(Piece::Raw(part)),
         }
         if whole {
-            self.mode = Mode::LineStart;
-        } else if self.mode == Mode::Raw && part.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
-            // Blanks before a message do not make it another thing.
             self.mode = Mode::LineStart;
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use moored_containment::ProcessTable;
+use moored_containment::{ProcessIdentity, ProcessTable};
 use tokio::time::Instant;
 
 use super::aside::Aside;
@@ -87,7 +87,11 @@ impl Driver {
     }
 
     /// A server that cannot take its predecessor's place is no server.
-    pub(super) fn end_for_good(&mut self) {
+    pub(super) fn end_for_good(&mut self, why: &str) {
+        self.warn(&format!("the server that was started again cannot take its predecessor's place: {why}"));
+        (self.replay, self.replay_until) = (None, None);
+        self.exit_code = Some(125);
+        self.fail_calls();
         self.dispatch(Event::Stop(EndCause::StartFailed));
     }
 
@@ -118,7 +122,8 @@ impl Driver {
             State::Serving if self.talk.is_settled() || self.spec.rules.direct => RunState::Running,
             State::Serving => RunState::Starting,
             State::Draining | State::Interrupted | State::Ending(_) => RunState::Ending,
-            State::FallingAsleep | State::Asleep | State::Tripped => RunState::Hibernating,
+            State::FallingAsleep => RunState::Ending,
+            State::Asleep | State::Tripped => RunState::Hibernating,
             State::Ended(_) => RunState::Ended,
         }
     }
@@ -141,12 +146,8 @@ impl Driver {
     pub(super) fn lifetime_deadline(&self) -> Option<Instant> {
         let lifetime = self.spec.rules.max_lifetime.filter(|_| self.may_think_of_sleep())?;
         let due = self.live.as_ref()?.since + lifetime;
-        // Due already, and busy then: looked at again when that may have changed.
-        if due <= Instant::now() && self.refusal().is_some() {
-            Some(Instant::now() + LOOK_AGAIN)
-        } else {
-            Some(due)
-        }
+        // Due already, and busy then: looked at again when something has passed.
+        (due > Instant::now() || self.refusal().is_none()).then_some(due)
     }
 
     pub(super) fn consider_sleep(&mut self, now: Instant) {
@@ -182,7 +183,13 @@ impl Driver {
     fn has_started_processes(&self) -> bool {
         let (Some(live), Ok(table)) = (&self.live, ProcessTable::read()) else { return true };
         let since = self.initialized_ticks.unwrap_or(0);
-        table.descendants(&live.started.process).iter().any(|process| process.identity.start_ticks >= since)
+        // What has lost its parent has fallen to a guardian.
+        let known =
+            |process: &ProcessIdentity| live.guardians.contains(process) || *process == live.started.process;
+        let all = table.descendants(&live.guardians[0]);
+        all.iter()
+            .filter(|process| !known(&process.identity))
+            .any(|process| process.identity.start_ticks >= since)
     }
 
     /// A message came for a sleeping server: wakes it, when there is room.

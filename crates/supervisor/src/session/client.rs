@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 
 use moored_containment::ProcessIdentity;
 use rustix::fs::FileType;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::event::Client;
 use crate::relay::watch;
@@ -19,12 +20,23 @@ use crate::spec::server_name;
 const GENERATIONS: usize = 8;
 
 /// The process that asked for the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct ClientProcess {
     /// Who.
     pub(super) client: Client,
     /// Whether it holds the other end of our stdin, so that its death is the end.
     pub(super) holds_stdin: bool,
+    death: Death,
+}
+
+/// How its death is learnt of.
+#[derive(Debug)]
+enum Death {
+    /// Its death says nothing, or cannot be seen.
+    Unseen,
+    /// It was dead when we looked.
+    Already,
+    Watched(AsyncFd<OwnedFd>),
 }
 
 impl ClientProcess {
@@ -33,34 +45,40 @@ impl ClientProcess {
     pub(super) fn find(stdin: BorrowedFd<'_>) -> Option<Self> {
         let ancestors = ancestors();
         if let Some(holder) = holder(stdin, &ancestors) {
-            return Some(Self { client: describe(holder), holds_stdin: true });
+            let client = describe(holder);
+            let death = client.identity.map_or(Death::Already, |identity| watch_death(&identity));
+            return Some(Self { client, holds_stdin: true, death });
         }
         // Shells between us and the client come and go.
         let parent = ancestors.iter().find(|pid| !is_shell(**pid)).or(ancestors.first())?;
-        Some(Self { client: describe(*parent), holds_stdin: false })
+        Some(Self { client: describe(*parent), holds_stdin: false, death: Death::Unseen })
     }
 
     /// Until it is dead; for ever, if its death says nothing or cannot be seen.
     pub(super) async fn gone(&self) {
-        if self.holds_stdin
-            && let Some(identity) = self.client.identity
-            && let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw)
-        {
-            match pidfd_open(pid, PidfdFlags::empty()) {
-                // Opened first and looked at then: whoever has the number now is who we mean, or it is gone.
-                Ok(fd) if ProcessIdentity::of(identity.pid).is_ok_and(|now| now == identity) => {
-                    if let Ok(watched) = watch(fd, Interest::READABLE)
-                        && watched.readable().await.is_ok()
-                    {
-                        return;
-                    }
-                }
-                Ok(_) | Err(rustix::io::Errno::SRCH) => return,
-                // No pidfd to be had: the end of the input is all there is.
-                Err(_) => {}
-            }
+        match &self.death {
+            Death::Already => {}
+            Death::Watched(watched) if watched.readable().await.is_ok() => {}
+            Death::Watched(_) | Death::Unseen => std::future::pending().await,
         }
-        std::future::pending().await
+    }
+
+    /// Its death is known now.
+    pub(super) fn forget(&mut self) {
+        self.death = Death::Unseen;
+    }
+}
+
+/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone.
+fn watch_death(identity: &ProcessIdentity) -> Death {
+    let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else { return Death::Unseen };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) if ProcessIdentity::of(identity.pid).is_ok_and(|now| now == *identity) => {
+            watch(fd, Interest::READABLE).map_or(Death::Unseen, Death::Watched)
+        }
+        Ok(_) | Err(rustix::io::Errno::SRCH) => Death::Already,
+        // No pidfd to be had: the end of the input is all there is.
+        Err(_) => Death::Unseen,
     }
 }
 

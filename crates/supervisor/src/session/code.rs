@@ -32,6 +32,12 @@ impl Code {
 
     /// What is newer on disk, in words.
     pub(super) fn stale(&self) -> Option<String> {
+        let untouched = |found: fs::Metadata| {
+            found.len() == self.length && (found.mtime(), found.mtime_nsec()) == self.changed
+        };
+        if fs::metadata(&self.path).is_ok_and(untouched) {
+            return None;
+        }
         let Some(now) = Self::of(self.path.clone()) else {
             return Some(format!("`{}` is gone from disk", self.path.display()));
         };

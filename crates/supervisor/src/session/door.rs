@@ -13,6 +13,8 @@ use crate::control::{Reply, Request};
 
 /// No request is longer.
 const LONGEST: u64 = 64 << 10;
+/// How long a question may take to be put.
+const QUESTION: Duration = Duration::from_secs(5);
 /// How long answers may take to be fetched when all is over.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -82,7 +84,8 @@ fn is_own_user(stream: &UnixStream) -> bool {
 async fn serve(stream: UnixStream, ask: mpsc::Sender<Asked>) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
-    BufReader::new(read.take(LONGEST)).read_until(b'\n', &mut line).await?;
+    let mut read = BufReader::new(read.take(LONGEST));
+    tokio::time::timeout(QUESTION, read.read_until(b'\n', &mut line)).await??;
     let reply = match serde_json::from_slice(&line) {
         Ok(request) => {
             let (answer, answered) = oneshot::channel();

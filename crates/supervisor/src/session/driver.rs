@@ -4,6 +4,7 @@
 //! `asked`, how a server starts and ends in `starting` and `ending`: parts of this driver that have a file of their own.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use moored_containment::{EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit};
@@ -14,13 +15,14 @@ use super::aside::{Aside, look_around};
 use super::client::ClientProcess;
 use super::code::Code;
 use super::crashes::Crashes;
+use super::direct::hangup_of;
 use super::door::{Asked, Door};
 use super::keeper::{Keeper, News};
 use super::pid_file::PidFile;
 use super::pump::{Moved, Pump};
 use super::signals::{Heard, Signals};
 use super::start::{self, RunError, RunOutcome, Surroundings, event};
-use super::state::{Action, Event, State, within_bound};
+use super::state::{Action, Event, ONE_SHOT, State, within_bound};
 use crate::berth::Facts;
 use crate::control::Reply;
 use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
@@ -30,6 +32,8 @@ use crate::spec::ServerSpec;
 
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const FIRST: Duration = Duration::from_millis(150);
+/// How much of what a dead client had said is read at most.
+const MOST_LAST_WORDS: usize = 256;
 /// How long our own look around may go on when all else is over.
 const LAST_LOOK: Duration = Duration::from_millis(1500);
 
@@ -79,6 +83,14 @@ pub(super) struct Driver {
     pub(super) began: Instant,
     /// Others are being asked to make room for a wake.
     pub(super) is_making_room: bool,
+    /// Whether the tree has to be gone by a bound after the end of the input: not where whoever wrote it has left.
+    pub(super) is_bound: bool,
+    /// The client will say no more: the server's input ends when it has been told all.
+    pub(super) is_input_over: bool,
+    /// When a server that was started again has taken too long to answer what is said again.
+    pub(super) replay_until: Option<Instant>,
+    pub(super) held_bytes: usize,
+    is_watching: bool,
     /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
     pub(super) eof_at: Option<Instant>,
     /// When the server answered `initialize`, in clock ticks since boot.
@@ -139,6 +151,11 @@ impl Driver {
             last_activity: None,
             began: Instant::now(),
             is_making_room: false,
+            is_bound: client.as_ref().is_none_or(|client| client.holds_stdin),
+            is_input_over: false,
+            replay_until: None,
+            held_bytes: 0,
+            is_watching: false,
             eof_at: None,
             initialized_ticks: None,
             has_own_info: false,
@@ -179,12 +196,16 @@ impl Driver {
         if let Some(code) = self.crashes.as_ref().and_then(Crashes::too_many) {
             self.give_up(code);
         } else {
-            self.start(StartReason::First)?;
+            if let Err(error) = self.start(StartReason::First) {
+                self.not_started(&error);
+                return Err(error);
+            }
             self.dispatch(Event::Started);
         }
         while !matches!(self.state, State::Ended(_)) {
             let happened = self.next(&mut signals).await;
             self.handle(happened);
+            self.watch_unread_input();
         }
         Ok(self.leave().await)
     }
@@ -196,12 +217,13 @@ impl Driver {
             biased;
             heard = signals.next() => Happened::Heard(heard),
             news = news(live.as_mut()) => Happened::News(news),
-            moved = pump.step() => Happened::Moved(moved),
+            () = until(deadline) => Happened::Time,
             asked = asked(door.as_mut()) => Happened::Asked(asked),
             Some(aside) = heard.recv() => Happened::Aside(aside),
             () = gone(client.as_ref()) => Happened::ClientGone,
             () = hung_up(hangup.as_mut()) => Happened::HungUp,
-            () = until(deadline) => Happened::Time,
+            // The last: a flood of bytes must not keep anything else from being heard.
+            moved = pump.step() => Happened::Moved(moved),
         }
     }
 
@@ -220,15 +242,43 @@ impl Driver {
             Happened::Asked(Some(asked)) => self.asked(asked),
             Happened::Asked(None) => self.door = None,
             Happened::Aside(aside) => self.aside(aside),
-            Happened::ClientGone => {
-                self.client = None;
-                self.dispatch(Event::ClientGone);
-            }
-            Happened::HungUp => {
-                self.hangup = None;
-                self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
-            }
+            Happened::ClientGone => self.client_gone(),
+            Happened::HungUp => self.hung_up(),
             Happened::Time => self.time(),
+        }
+    }
+
+    /// What it said before it died counts as said.
+    fn client_gone(&mut self) {
+        self.is_bound = true;
+        if let Some(client) = &mut self.client {
+            client.forget();
+        }
+        for _ in 0..MOST_LAST_WORDS {
+            match self.pump.step_now() {
+                Some(moved) => self.moved(moved),
+                None => break,
+            }
+        }
+        self.dispatch(Event::ClientGone);
+    }
+
+    /// The other end of a stdin that we do not read is closed.
+    fn hung_up(&mut self) {
+        self.hangup = None;
+        if self.is_bound {
+            self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
+        } else if self.spec.rules.direct {
+            // Whoever wrote has left, and what it wrote may still be read.
+            self.dispatch(Event::Eof { wanted: 1, patience: ONE_SHOT });
+        }
+    }
+
+    /// Nobody would see the end of an input that is not read.
+    fn watch_unread_input(&mut self) {
+        if self.pump.is_held_up() && !self.is_watching {
+            self.is_watching = true;
+            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().ok().map(hangup_of);
         }
     }
 
@@ -242,7 +292,7 @@ impl Driver {
         for action in actions {
             self.act(action);
         }
-        if was != self.state && self.state == State::Asleep {
+        if was == State::FallingAsleep && self.state == State::Asleep {
             self.fell_asleep();
         }
     }
@@ -251,8 +301,8 @@ impl Driver {
         match action {
             Action::Start(why) => self.start_again(why),
             Action::CloseInput => {
-                self.pump.closing_input = true;
-                self.pump.close_input_if_done();
+                self.is_input_over = true;
+                self.close_input();
             }
             Action::End(from) => self.end_tree(from),
             Action::PassInterrupt => self.signal_server(rustix::process::Signal::INT),
@@ -315,8 +365,11 @@ impl Driver {
             Aside::Died(facts) => self.bury(&facts),
             Aside::Problem(problem) => self.warn(&problem),
             Aside::Line(id, line) => {
-                self.talk.settle(&id);
-                self.pump.push_output(&line);
+                // Unless it was answered with an error meanwhile.
+                if self.talk.settle(&id) {
+                    self.pump.push_output(&line);
+                }
+                self.note_quiet();
             }
             Aside::Room(done) => {
                 self.is_making_room = false;
@@ -378,7 +431,7 @@ impl Driver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [self.settled_at, self.tick_at, self.idle_deadline(), self.lifetime_deadline()]
+        [self.settled_at, self.tick_at, self.idle_deadline(), self.lifetime_deadline(), self.replay_until]
             .into_iter()
             .flatten()
             .min()
@@ -388,6 +441,8 @@ impl Driver {
         let now = Instant::now();
         if self.settled_at.is_some_and(|at| at <= now) {
             self.settle();
+        } else if self.replay_until.is_some_and(|at| at <= now) {
+            self.end_for_good("it does not answer what its predecessor had been asked");
         } else if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = None;
             self.dispatch(Event::Tick);

@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use super::driver::Driver;
 use super::pump::ServerFiles;
-use super::start::RunOutcome;
+use super::start::{RunError, RunOutcome};
 use super::state::{Event, Exit, State};
 use crate::control::Reply;
 use crate::event::{EndCause, Ended, What};
-use crate::mcp::{Failure, error_line};
+use crate::mcp::{Failure, error_line, ids_in_batch};
 use crate::relay::Envelope;
 use crate::spec::Restart;
 
@@ -28,7 +28,8 @@ impl Driver {
         self.exit = exit;
         let failed = !exit.is_some_and(ServerExit::success);
         if failed && self.state == State::Serving {
-            if !self.talk.is_initialized()
+            if !self.talk.is_settled()
+                && self.counters.messages_to_server > 0
                 && let Some(crashes) = &self.crashes
             {
                 crashes.note(exit);
@@ -51,7 +52,8 @@ impl Driver {
         self.live = None;
         self.pump.server = ServerFiles::default();
         self.pump.to_server.clear();
-        self.replay = None;
+        (self.replay, self.replay_until) = (None, None);
+        self.talk.forget_asked();
         match report {
             Ok(report) => {
                 self.exit = self.exit.or(report.status);
@@ -96,21 +98,36 @@ impl Driver {
         }
         // What waits for a server that will be started again can go on waiting.
         if !matches!(self.state, State::Crashed(_)) {
-            self.pump.holding = false;
-            for held in std::mem::take(&mut self.held) {
-                self.refuse(held.envelope.as_ref(), failure, &why);
+            for held in self.take_held() {
+                if let Some(envelope) = &held.envelope {
+                    self.refuse(envelope, &held.line, failure, &why);
+                }
             }
         }
     }
 
-    pub(super) fn refuse(&mut self, envelope: Option<&Envelope>, failure: Failure, why: &str) {
-        if let Some(id) = envelope.filter(|envelope| envelope.is_request()).and_then(Envelope::real_id) {
+    /// Answers a call, or each of a batch, with an error. A batch that is not to be read any more is answered as a whole.
+    pub(super) fn refuse(&mut self, envelope: &Envelope, line: &[u8], failure: Failure, why: &str) {
+        if envelope.batch {
+            let ids = ids_in_batch(line);
+            let ids = if line.is_empty() { vec![b"null".to_vec()] } else { ids };
+            ids.iter().for_each(|id| self.pump.push_output(&error_line(id, failure, why)));
+        } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_request()) {
             self.pump.push_output(&error_line(id, failure, why));
         }
     }
 
+    /// The first start failed; it is on record all the same.
+    pub(super) fn not_started(&mut self, error: &RunError) {
+        let exit_code = Some(error.exit_code());
+        let ended = Ended { why: EndCause::StartFailed, exit_code, counters: self.counters, report: None };
+        self.note(What::Ended(ended));
+        std::mem::take(&mut self.waiting).into_iter().for_each(&mut self.around.note);
+    }
+
     pub(super) fn fell_asleep(&mut self) {
         self.crashes_in_a_row = 0;
+        self.exit = None;
         if let Some(report) = self.report.clone() {
             self.note(What::Hibernated { why: self.sleep_reason, report });
         }
@@ -127,6 +144,8 @@ impl Driver {
 
     /// Lets the last words out, and says how it was.
     pub(super) async fn leave(mut self) -> RunOutcome {
+        // Whoever still waits for an answer gets one.
+        self.fail_calls();
         self.flush().await;
         let why = match self.state {
             _ if self.gave_up => EndCause::CrashLoop,
@@ -135,12 +154,17 @@ impl Driver {
         };
         let exit_code = self.exit_code.or(self.exit.map(ServerExit::exit_code)).unwrap_or(match why {
             EndCause::Signal(signal) => 128 + signal,
+            // Nobody lived to see how the server ended.
+            EndCause::ServerExited | EndCause::StartFailed => 125,
             _ => 0,
         });
         let ended =
             Ended { why, exit_code: Some(exit_code), counters: self.counters, report: self.report.take() };
         for waiting in std::mem::take(&mut self.stops) {
             let _ = waiting.send(Reply::Stopped { report: ended.report.clone() });
+        }
+        for waiting in std::mem::take(&mut self.sleeps) {
+            let _ = waiting.send(Reply::Refused { reason: "it has ended".into() });
         }
         if let Some(door) = self.door.take() {
             door.close().await;

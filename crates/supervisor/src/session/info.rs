@@ -22,7 +22,10 @@ pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &Facts, status: &Sta
             Ok(Reply::Status(status)) => Some(status),
             _ => None,
         };
-        processes.push(process(&other.facts, status.as_deref(), false));
+        // One that sleeps has no process.
+        if status.as_ref().is_none_or(|status| status.server.is_some()) {
+            processes.push(process(&other.facts, status.as_deref(), false));
+        }
     }
     let limit = own.max_instances.unwrap_or(HEALTHY) as usize;
     let uptime = uptime(own);

@@ -10,7 +10,7 @@ use moored_containment::RuntimeDir;
 
 use crate::berth::{self, Facts, Found};
 use crate::control::{Reply, Request, RunState, Status, StopBy};
-use crate::event::SleepReason;
+use crate::event::{RunId, SleepReason};
 use crate::spec::OverLimit;
 
 /// How long an instance may take to say how it is.
@@ -98,18 +98,20 @@ pub(super) fn make_room<T>(
     how: OverLimit,
     take: impl FnOnce() -> T,
 ) -> Result<T, NoRoom> {
-    let began = Instant::now();
+    let (began, mut stopped) = (Instant::now(), Vec::new());
     loop {
         let turn = Turn::take(folder, own);
-        let awake = awake(folder, own);
+        let mut awake = awake(folder, own);
+        // One that was stopped for us is there until it has told its end.
+        awake.retain(|(found, _)| !stopped.contains(&found.facts.run));
         if (awake.len() as u64) < u64::from(limit) {
             return Ok(take());
         }
         let no_room = |busy| NoRoom { name: own.name.clone(), awake: awake.len(), limit, busy };
         match how {
             OverLimit::Refuse => return Err(no_room("")),
-            OverLimit::Hibernate if ask_to_sleep(&awake) => {}
-            OverLimit::StopOldest if stop_oldest(&awake) => {}
+            OverLimit::Hibernate if ask_to_sleep(&awake, END) => {}
+            OverLimit::StopOldest if stop_oldest(&awake, &mut stopped) => {}
             OverLimit::Hibernate | OverLimit::StopOldest => {
                 if began.elapsed() > QUEUE {
                     return Err(no_room("; all of them are busy"));
@@ -125,34 +127,34 @@ pub(super) fn make_room<T>(
 /// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
 pub(super) fn make_room_for_wake(folder: &RuntimeDir, own: &Facts, limit: u32, wake: impl FnOnce()) {
     let (began, mut wake) = (Instant::now(), Some(wake));
+    let mut wake = move || wake.take().into_iter().for_each(|wake| wake());
     while began.elapsed() < QUEUE {
         let turn = Turn::take(folder, own);
         let awake = awake(folder, own);
         let has_room = (awake.len() as u64) < u64::from(limit);
-        if (has_room || began.elapsed() > WAKE)
-            && let Some(wake) = wake.take()
-        {
+        if has_room || began.elapsed() > WAKE {
             wake();
         }
         if has_room {
             return;
         }
-        if !ask_to_sleep(&awake) {
+        if !ask_to_sleep(&awake, WAKE) {
             drop(turn);
             std::thread::sleep(PAUSE);
         }
     }
+    wake();
 }
 
-fn ask_to_sleep(awake: &[Awake]) -> bool {
+fn ask_to_sleep(awake: &[Awake], patience: Duration) -> bool {
     let request = Request::Hibernate { why: SleepReason::OverLimit };
     awake
         .iter()
         .filter(|(_, status)| status.is_some())
-        .any(|(found, _)| matches!(found.ask(&request, END), Ok(Reply::Hibernating { .. })))
+        .any(|(found, _)| matches!(found.ask(&request, patience), Ok(Reply::Hibernating { .. })))
 }
 
-fn stop_oldest(awake: &[Awake]) -> bool {
+fn stop_oldest(awake: &[Awake], stopped: &mut Vec<RunId>) -> bool {
     let mut idle: Vec<&Found> = awake
         .iter()
         .filter(|(_, status)| status.as_ref().is_some_and(|status| status.in_flight == 0))
@@ -160,5 +162,7 @@ fn stop_oldest(awake: &[Awake]) -> bool {
         .collect();
     idle.sort_by_key(|found| found.facts.run);
     let request = Request::Stop { by: StopBy::OverLimit };
-    idle.iter().any(|found| matches!(found.ask(&request, END), Ok(Reply::Stopped { .. })))
+    let gone = idle.iter().find(|found| matches!(found.ask(&request, END), Ok(Reply::Stopped { .. })));
+    stopped.extend(gone.map(|found| found.facts.run));
+    gone.is_some()
 }

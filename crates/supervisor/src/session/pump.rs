@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use moored_containment::aio;
 use tokio::io::{AsyncRead, AsyncWrite as _, ReadBuf};
@@ -19,6 +19,7 @@ const ENOUGH: usize = 256 << 10;
 /// More than this of the server's errors is not kept for a client that does not read them; the log has them.
 const ERRORS: usize = 256 << 10;
 const READ: usize = 64 << 10;
+const PIPE: usize = 64 << 10;
 
 /// What was moved.
 #[derive(Debug)]
@@ -106,6 +107,26 @@ impl Pump {
         self.scratch = Vec::new();
     }
 
+    /// One step, if one can be made at once.
+    pub(super) fn step_now(&mut self) -> Option<Moved> {
+        if self.scratch.is_empty() {
+            self.scratch = vec![0; READ];
+        }
+        match self.poll_step(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(moved) => Some(moved),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The client is not read: what it said before waits to be written.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.client.is_some() && !self.reads_client()
+    }
+
+    fn reads_client(&self) -> bool {
+        !self.holding && self.to_server.len() < ENOUGH && self.to_client.len() < 4 * ENOUGH
+    }
+
     /// One step, whichever can be made. Cancel safe.
     pub(super) async fn step(&mut self) -> Moved {
         if self.scratch.is_empty() {
@@ -162,8 +183,7 @@ impl Pump {
             }
             return Poll::Ready(Moved::Errors(read));
         }
-        if !self.holding
-            && self.to_server.len() < ENOUGH
+        if self.reads_client()
             && let Some(client) = self.client.as_mut()
             && let Poll::Ready(read) = client.poll_read(cx, &mut self.scratch)
         {
@@ -260,7 +280,9 @@ pub(super) struct Drained {
 /// The file does not block, so what is not there is an error.
 fn read_what_is_there(from: &impl AsFd, into: &mut Vec<u8>) {
     let mut space = vec![0; READ];
-    while let Ok(read) = rustix::io::read(from, &mut space)
+    // No more than a pipe can hold: whoever is kept may go on writing.
+    while into.len() < PIPE
+        && let Ok(read) = rustix::io::read(from, &mut space)
         && read > 0
     {
         into.extend_from_slice(&space[..read]);

@@ -22,9 +22,9 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct Signals {
     terminate: Listener,
-    hangup: Listener,
-    interrupt: Listener,
-    quit: Listener,
+    hangup: Option<Listener>,
+    interrupt: Option<Listener>,
+    quit: Option<Listener>,
     stop: Listener,
     go_on: Listener,
 }
@@ -33,9 +33,9 @@ impl Signals {
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
+            hangup: unless_ignored(SignalKind::hangup())?,
+            interrupt: unless_ignored(SignalKind::interrupt())?,
+            quit: unless_ignored(SignalKind::quit())?,
             stop: signal(SignalKind::from_raw(TERMINAL_STOP))?,
             go_on: signal(SignalKind::from_raw(CONTINUE))?,
         })
@@ -47,11 +47,32 @@ impl Signals {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => end(SignalKind::terminate()),
-            _ = self.hangup.recv() => end(SignalKind::hangup()),
-            _ = self.quit.recv() => end(SignalKind::quit()),
-            _ = self.interrupt.recv() => Heard::End(Signal::Interrupt),
+            () = heard(self.hangup.as_mut()) => end(SignalKind::hangup()),
+            () = heard(self.quit.as_mut()) => end(SignalKind::quit()),
+            () = heard(self.interrupt.as_mut()) => Heard::End(Signal::Interrupt),
             _ = self.stop.recv() => Heard::Stop,
             _ = self.go_on.recv() => Heard::Continue,
         }
+    }
+}
+
+/// What was ignored when we were started stays so: nohup, or a shell's job in the background.
+fn unless_ignored(kind: SignalKind) -> io::Result<Option<Listener>> {
+    if is_ignored(kind.as_raw_value()) { Ok(None) } else { signal(kind).map(Some) }
+}
+
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (number - 1) & 1 == 1
+}
+
+async fn heard(listener: Option<&mut Listener>) {
+    match listener {
+        Some(listener) => {
+            listener.recv().await;
+        }
+        None => std::future::pending().await,
     }
 }

@@ -1,5 +1,7 @@
 //! How the driver starts a server: for the first time, after a sleep, after a crash; or not, after too many.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::aside::look_at_code;
@@ -13,8 +15,12 @@ use crate::berth;
 use crate::event::{StartReason, Started, What};
 use crate::mcp::Replay;
 
+/// How long a server that was started again may take to answer what is said again.
+const REPLAY: Duration = Duration::from_secs(60);
+
 impl Driver {
     pub(super) fn start(&mut self, why: StartReason) -> Result<(), RunError> {
+        (self.exit, self.report) = (None, None);
         let mut server = start::command(&self.spec, &self.around.remove_pid_file).spawn_async()?;
         let started = Started {
             session: server.id(),
@@ -28,7 +34,6 @@ impl Driver {
             stderr: server.stderr.take(),
         };
         self.pump.closing_input = false;
-        (self.exit, self.report) = (None, None);
         let pid_file = self.write_pid_file(started.process.pid);
         self.note(What::Started(started.clone()));
         let guardians = server.guardians();
@@ -52,8 +57,12 @@ impl Driver {
             Some((replay, first)) => {
                 self.pump.to_server.push(&first);
                 self.replay = Some(replay);
+                self.replay_until = Some(Instant::now() + REPLAY);
             }
-            None => self.release_held(),
+            None => {
+                self.release_held();
+                self.close_input();
+            }
         }
     }
 

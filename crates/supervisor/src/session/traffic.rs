@@ -1,6 +1,8 @@
 //! What the bytes mean to the session: the part of the driver that sees every message.
 
 use super::aside::Aside;
+use std::collections::VecDeque;
+
 use tokio::time::Instant;
 
 use super::driver::{Driver, Held};
@@ -54,9 +56,8 @@ impl Driver {
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
         // A client that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's
         // pipeline or a file, waits for nothing but the answer.
-        let is_bound = self.client.as_ref().is_none_or(|client| client.holds_stdin);
-        self.eof_at = is_bound.then(Instant::now);
-        let patience = if is_bound { draining_time(&self.spec.rules.ladder) } else { ONE_SHOT };
+        self.eof_at = self.is_bound.then(Instant::now);
+        let patience = if self.is_bound { draining_time(&self.spec.rules.ladder) } else { ONE_SHOT };
         self.dispatch(Event::Eof { wanted, patience });
     }
 
@@ -68,6 +69,8 @@ impl Driver {
                 self.client_message(line, envelope);
             }
             Piece::Raw(bytes) if self.takes_messages() => self.pump.to_server.push(bytes),
+            // There will be no server for it.
+            Piece::Raw(_) if self.state == State::Tripped => {}
             Piece::Raw(bytes) => self.hold(bytes.to_vec(), None),
             Piece::TooLong(envelope) => self.client_too_long(&envelope),
         }
@@ -81,12 +84,19 @@ impl Driver {
     fn client_message(&mut self, line: Bytes<'_>, envelope: Envelope) {
         if self.state == State::Tripped {
             let why = format!("`{}` crashes again and again, and is not started for a while", self.spec.name);
-            return self.refuse(Some(&envelope), Failure::NotStarted, &why);
+            return self.refuse(&envelope, &line, Failure::NotStarted, &why);
         }
         if self.is_for_us(&envelope, &line) {
+            self.talk.hear_client(&envelope, &line);
             return self.answer_info(&envelope);
         }
-        if !self.takes_messages() {
+        if envelope.is_response() && !self.talk.expects(&envelope) && self.had_others() {
+            // An answer to a server that is gone: to its successor it would be an answer to something else.
+            return;
+        }
+        // While the server is told what its predecessor knew it may ask something itself, and wait for the answer.
+        let is_awaited = self.state.has_server() && envelope.is_response();
+        if !self.takes_messages() && !is_awaited {
             let line = match line {
                 Bytes::Owned(line) => line,
                 Bytes::Borrowed(line) => line.to_vec(),
@@ -102,17 +112,17 @@ impl Driver {
 
     /// It waits for a server, and wakes one that sleeps.
     fn hold(&mut self, line: Vec<u8>, envelope: Option<Envelope>) {
+        self.held_bytes += line.len() + size_of::<Held>();
         self.held.push_back(Held { line, envelope });
         // What the client says next can wait in its own pipe.
-        self.pump.holding = self.held.iter().map(|held| held.line.len()).sum::<usize>() > HELD;
+        self.pump.holding = self.held_bytes > HELD;
         if self.state == State::Asleep {
             self.wake();
         }
     }
 
     pub(super) fn release_held(&mut self) {
-        self.pump.holding = false;
-        for held in std::mem::take(&mut self.held) {
+        for held in self.take_held() {
             if let Some(envelope) = &held.envelope {
                 self.talk.hear_client(envelope, &held.line);
             }
@@ -123,8 +133,8 @@ impl Driver {
     /// The one call fails, nothing else does.
     fn client_too_long(&mut self, envelope: &Envelope) {
         let why = format!("the message is longer than {} bytes", self.spec.rules.line_limit);
-        if envelope.is_request() {
-            self.refuse(Some(envelope), Failure::TooLong, &why);
+        if envelope.is_request() || envelope.batch {
+            self.refuse(envelope, b"", Failure::TooLong, &why);
         } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) {
             let line = crate::mcp::error_line(id, Failure::TooLong, &why);
             self.pump.to_server.push(&line);
@@ -185,7 +195,16 @@ impl Driver {
                 Bytes::Owned(line) => self.pump.to_client.push_owned(line),
             }
         }
-        if self.state == State::Draining && self.talk.calls() == 0 {
+        self.note_quiet();
+    }
+
+    /// Nothing is in flight any more that a client who has closed its end waits for.
+    pub(super) fn note_quiet(&mut self) {
+        if self.state == State::Draining
+            && self.talk.calls() == 0
+            && self.held.is_empty()
+            && self.replay.is_none()
+        {
             self.dispatch(Event::Quiet);
         }
     }
@@ -218,11 +237,7 @@ impl Driver {
                 }
             }
             Step::Done(changes) => self.caught_up(&changes),
-            Step::Failed(why) => {
-                self.warn(&format!("the server that was started again refuses `initialize`: {why}"));
-                self.replay = None;
-                self.end_for_good();
-            }
+            Step::Failed(why) => self.end_for_good(&format!("it refuses `initialize`: {why}")),
         }
         true
     }
@@ -242,9 +257,28 @@ impl Driver {
     }
 
     fn caught_up(&mut self, changes: &[u8]) {
-        self.replay = None;
+        (self.replay, self.replay_until) = (None, None);
         self.pump.push_output(changes);
         self.release_held();
+        self.close_input();
+        self.note_quiet();
+    }
+
+    /// The server's input ends when it has been told all that the client said.
+    pub(super) fn close_input(&mut self) {
+        self.pump.closing_input = self.is_input_over && self.replay.is_none() && self.held.is_empty();
+        self.pump.close_input_if_done();
+    }
+
+    pub(super) fn take_held(&mut self) -> VecDeque<Held> {
+        self.pump.holding = false;
+        self.held_bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether another server has been here before the one that runs now.
+    fn had_others(&self) -> bool {
+        self.live.is_none() || self.counters.wakes + self.counters.restarts > 0
     }
 
     fn server_too_long(&mut self, envelope: &Envelope) {
@@ -285,12 +319,12 @@ impl Driver {
 
     fn pass_tools(&mut self, line: &[u8]) {
         match info_tool::add_to(line) {
-            info_tool::Listed::Added(added) => self.pump.push_output(&added),
+            info_tool::Listed::Added(added) if !self.has_own_info => self.pump.push_output(&added),
             info_tool::Listed::ServersOwn => {
                 self.has_own_info = true;
                 self.pump.push_output(line);
             }
-            info_tool::Listed::Untouched => self.pump.push_output(line),
+            info_tool::Listed::Added(_) | info_tool::Listed::Untouched => self.pump.push_output(line),
         }
     }
 }
