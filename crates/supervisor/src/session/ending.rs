@@ -29,7 +29,7 @@ impl Driver {
         let failed = !exit.is_some_and(ServerExit::success);
         if failed && self.state == State::Serving {
             if !self.talk.is_settled()
-                && self.counters.messages_to_server > 0
+                && self.has_client()
                 && let Some(crashes) = &self.crashes
             {
                 crashes.note(exit);
@@ -39,6 +39,11 @@ impl Driver {
             }
         }
         self.dispatch(Event::Exited(Exit::Done));
+    }
+
+    /// Somebody who speaks MCP may be there: what is typed into a terminal, or runs in a script, is nobody's crash loop.
+    fn has_client(&self) -> bool {
+        self.counters.messages_to_server > 0 || self.client.as_ref().is_some_and(|client| client.holds_stdin)
     }
 
     pub(super) fn crashed(&mut self) {
@@ -144,7 +149,9 @@ impl Driver {
 
     /// Lets the last words out, and says how it was.
     pub(super) async fn leave(mut self) -> RunOutcome {
-        // Whoever still waits for an answer gets one.
+        // Whoever waits for a server that does not come any more gets an answer; a call that the server had and did not
+        // answer is as it would be without us.
+        self.talk.take_calls();
         self.fail_calls();
         self.flush().await;
         let why = match self.state {

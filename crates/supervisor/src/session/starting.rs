@@ -34,6 +34,8 @@ impl Driver {
             stderr: server.stderr.take(),
         };
         self.pump.closing_input = false;
+        // It was over for a server that was put to sleep; for this one it is if the client has closed it.
+        self.is_input_over = self.pump.client.is_none();
         let pid_file = self.write_pid_file(started.process.pid);
         self.note(What::Started(started.clone()));
         let guardians = server.guardians();
