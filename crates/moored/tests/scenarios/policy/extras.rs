@@ -181,7 +181,7 @@ fn keep_holds_through_sleep() {
         wire.finish();
         wait_until("it was written down", DEADLINE, || {
             let slept = events(&scene, "hibernated");
-            let report = slept[0]["report"]["kept"].to_string();
+            let report = slept.first()?["report"]["kept"].to_string();
             kept.iter().all(|pid| report.contains(&pid.to_string())).then_some(())
         });
         let mut left: Vec<u32> = scene.mark.alive().iter().map(|one| one.pid).collect();

@@ -177,7 +177,9 @@ fn s38_a_server_past_its_lifetime_is_not_ended_over_a_call() {
         assert!(send(&server, Signal::CONT));
         assert_eq!(wire.answer_to(&json!(1))["result"]["content"][0]["text"], "long");
         wait_until_awake(&scene, 0);
-        assert_eq!(events(&scene, "hibernated")[0]["why"], "lifetime");
+        wait_until("it is written down", DEADLINE, || {
+            events(&scene, "hibernated").first().map(|event| assert_eq!(event["why"], "lifetime"))
+        });
         wire.assert_echo(2, "a fresh one");
         finish_all(&scene, vec![wire]);
     }
