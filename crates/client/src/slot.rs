@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::AnyHandler;
 use crate::launch::ConnectError;
 use crate::life::EndedWhy;
-use crate::spec::ServerSpec;
+use crate::spec::{ServerSpec, Start};
 
 /// A connection as rmcp runs it, with whatever handler the host has chosen.
 pub type Connection = RunningService<RoleClient, AnyHandler>;
@@ -79,14 +79,12 @@ pub(crate) enum Take {
 
 impl Slot {
     pub(crate) fn new(spec: ServerSpec) -> Arc<Self> {
-        let desk = Desk {
-            phase: Phase::Starting,
-            epoch: 0,
-            in_flight: 0,
-            last_used: Instant::now(),
-            wanted: false,
-            order: None,
+        let phase = match spec.start {
+            Start::AtOnce => Phase::Starting,
+            Start::AtFirstCall => Phase::Asleep,
         };
+        let desk =
+            Desk { phase, epoch: 0, in_flight: 0, last_used: Instant::now(), wanted: false, order: None };
         Arc::new(Self { spec, desk: watch::Sender::new(desk) })
     }
 
@@ -156,7 +154,11 @@ impl Slot {
     // === for the owner ===
 
     pub(crate) fn enter(&self, phase: Phase) {
-        self.desk.send_modify(|desk| desk.phase = phase);
+        self.desk.send_modify(|desk| {
+            // Whoever wanted it gets this start, or learns that it failed.
+            desk.wanted &= !matches!(phase, Phase::Starting);
+            desk.phase = phase;
+        });
     }
 
     /// A new connection, which nobody uses yet.
@@ -166,7 +168,6 @@ impl Slot {
             desk.epoch += 1;
             desk.in_flight = 0;
             desk.last_used = Instant::now();
-            desk.wanted = false;
         });
     }
 
