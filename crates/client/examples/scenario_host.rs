@@ -42,6 +42,8 @@ async fn play(scenario: &str, stage: &Stage) {
         "s20" => lives::thirty_subagents(stage).await,
         "lazy" => lives::lazy(stage).await,
         "idle" => lives::idle_only_when_unused(stage).await,
+        "handler" => lives::heard_by_the_host(stage).await,
+        "replaced-while-starting" => lives::replaced_while_starting_again(stage).await,
         "s17" => bad_servers::never_answers(stage).await,
         "s19" => bad_servers::crashes_at_start(stage).await,
         "crash-loop" => bad_servers::crashes_after_each_call(stage).await,

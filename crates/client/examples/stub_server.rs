@@ -1,7 +1,8 @@
 //! The server in the tests of this crate: quick to start, and able to keep a call in flight for as long as it is told.
 //!
 //! `stub_server [--pid-file FILE]` appends its pid to the file, and answers until the end of its input. Its tool `wait`
-//! answers after the milliseconds in `{"ms":…}`, without holding up other calls; `hang` never answers; `pid` tells its pid.
+//! answers after the milliseconds in `{"ms":…}`, without holding up other calls; `hang` never answers; `pid` tells its pid;
+//! `notify` says that the list of tools has changed.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, Write as _};
@@ -48,6 +49,10 @@ fn answer(method: &str, id: Value, params: &Value) {
                 say_text(&id, "waited");
             });
         }
+        ("tools/call", Some("notify")) => {
+            write(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+            say_text(&id, "notified");
+        }
         ("tools/call", _) => {}
         _ => say(&id, &json!({})),
     }
@@ -57,9 +62,12 @@ fn say_text(id: &Value, text: &str) {
     say(id, &json!({ "content": [{ "type": "text", "text": text }], "isError": false }));
 }
 
-/// A client that is gone is as good as the end of input, which comes next.
 fn say(id: &Value, result: &Value) {
-    let line = format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    write(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+/// A client that is gone is as good as the end of input, which comes next.
+fn write(message: &Value) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdout.flush());
 }

@@ -98,22 +98,12 @@ impl EventSender {
         if self.missed > 0 && self.to.try_send(Event::Missed { count: self.missed }).is_ok() {
             self.missed = 0;
         }
-        let told = if self.missed > 0 {
-            Err(mpsc::error::TrySendError::Full(()))
-        } else {
-            self.to.try_send(event.clone()).map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => mpsc::error::TrySendError::Full(()),
-                mpsc::error::TrySendError::Closed(_) => mpsc::error::TrySendError::Closed(()),
-            })
-        };
-        match told {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(())) => {
-                self.missed += 1;
-                !self.to.is_closed()
-            }
-            Err(mpsc::error::TrySendError::Closed(())) => false,
+        // Nothing overtakes the word that something was missed.
+        if self.missed == 0 && self.to.try_send(event.clone()).is_ok() {
+            return true;
         }
+        self.missed += 1;
+        !self.to.is_closed()
     }
 }
 

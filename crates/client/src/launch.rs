@@ -19,7 +19,8 @@ use crate::slot::Connection;
 use crate::spec::ServerSpec;
 use crate::wire::{Input, Wire};
 
-/// How long a server that has closed its output may take to be gone by itself, before it is asked to.
+/// How long a server that has closed its output may take to be gone by itself, before it is asked to; and how long one
+/// that is gone may be read, when somebody else holds its output open.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why a server did not come up, or is down.
@@ -53,8 +54,8 @@ pub enum ConnectError {
         /// So long.
         waited: Duration,
     },
-    /// The set is closed.
-    #[error("the set is closed")]
+    /// It is no longer wanted: the set is closed, or another generation has come.
+    #[error("it is no longer wanted")]
     Closed,
 }
 
@@ -75,12 +76,15 @@ pub(crate) struct Launched {
     service: CancellationToken,
 }
 
-/// Waits for room under the limit, if there is one.
-pub(crate) async fn room(shared: &Shared) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
+/// A place under the limit, or none where there is no limit.
+pub(crate) type Room = Option<OwnedSemaphorePermit>;
+
+/// Waits for so many places under the limit, together: sets that each waited for one more would wait for each other.
+pub(crate) async fn rooms(shared: &Shared, count: u32) -> Result<Room, ConnectError> {
     let Some(limit) = &shared.limit else { return Ok(None) };
     let waited = shared.wait_for_room;
     tokio::select! {
-        permit = timeout(waited, limit.0.clone().acquire_owned()) => match permit {
+        permit = timeout(waited, limit.0.clone().acquire_many_owned(count)) => match permit {
             Ok(Ok(permit)) => Ok(Some(permit)),
             _ => Err(ConnectError::NoRoom { waited }),
         },
@@ -89,11 +93,7 @@ pub(crate) async fn room(shared: &Shared) -> Result<Option<OwnedSemaphorePermit>
 }
 
 /// Starts it. Does not wait: from here on the set holds it.
-pub(crate) fn launch(
-    spec: &ServerSpec,
-    shared: &Shared,
-    room: Option<OwnedSemaphorePermit>,
-) -> Result<Launched, ConnectError> {
+pub(crate) fn launch(spec: &ServerSpec, shared: &Shared, room: Room) -> Result<Launched, ConnectError> {
     let mut command = spec.command().map_err(ConnectError::Files)?;
     let started = shared.registry.admit(|| {
         let mut contained = command.spawn_async()?;
@@ -134,11 +134,15 @@ impl Launched {
     /// Ends it by that ladder, verified. rmcp reads on until then, so that a server which still has something to say is
     /// not stuck with it.
     pub(crate) async fn end(&self, ladder: Ladder) -> Option<Outcome> {
-        self.input.close();
         self.mooring.ask_to_end(ladder);
-        let outcome = self.mooring.ended().await;
+        let outcome = self.input.close_once_begun(self.mooring.ended()).await;
         self.service.cancel();
         outcome
+    }
+
+    /// Lets rmcp read what a server that is gone said last: the answer to a call may be among it.
+    pub(crate) async fn read_out(&self) {
+        let _ = timeout(SILENCE, self.wire_closed.cancelled()).await;
     }
 
     /// Ends what has closed its output. Most often it is about to be gone by itself, and then the report shall say so.

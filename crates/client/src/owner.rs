@@ -10,17 +10,19 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::DropGuard;
 
 use crate::event::Event;
-use crate::launch::{ConnectError, Launched, launch, room};
+use crate::launch::{ConnectError, Launched, Room, launch, rooms};
 use crate::life::{EndedWhy, Lives, Next, Over};
 use crate::mooring::Outcome;
 use crate::options::Shared;
-use crate::slot::{Live, Order, Phase, Slot};
+use crate::slot::{Connection, Live, Order, Phase, Slot};
 use crate::spec::{ServerSpec, Start};
 
 pub(crate) struct Owner {
     slot: Arc<Slot>,
     shared: Arc<Shared>,
     lives: Lives,
+    /// What the set has got it for its first start.
+    room: Option<Result<Room, ConnectError>>,
     finished: Finished,
 }
 
@@ -42,9 +44,13 @@ enum Stopped {
 }
 
 impl Owner {
-    pub(crate) fn new(slot: Arc<Slot>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        slot: Arc<Slot>,
+        shared: Arc<Shared>,
+        room: Option<Result<Room, ConnectError>>,
+    ) -> Self {
         let lives = Lives::new(slot.spec.start, slot.spec.restart.clone());
-        Self { slot, shared, lives, finished: Finished::default() }
+        Self { slot, shared, lives, room, finished: Finished::default() }
     }
 
     /// The server's whole life.
@@ -151,14 +157,18 @@ impl Owner {
     /// From nothing to a connection; what fails is ended before this returns.
     async fn come_up(&mut self) -> Result<(Launched, Live), Over> {
         let (slot, shared) = (self.slot.clone(), self.shared.clone());
-        let error = match room(&shared).await {
+        let room = match self.room.take() {
+            Some(room) => room,
+            None => self.unless_stopped(rooms(&shared, 1)).await,
+        };
+        let error = match room {
             Err(error) => error,
             Ok(room) => {
                 // Held until it is up: so many start at a time.
                 let _turn = shared.starts.acquire().await;
                 match launch(&slot.spec, &shared, room) {
                     Err(error) => error,
-                    Ok(mut launched) => match launched.handshake(&slot.spec, &shared).await {
+                    Ok(mut launched) => match self.shake_hands(&mut launched).await {
                         Ok(connection) => return Ok((launched, Live::new(connection))),
                         Err(error) => {
                             let (outcome, error) = launched.end_failed(&slot.spec, error).await;
@@ -173,7 +183,26 @@ impl Owner {
         let error = Arc::new(error);
         self.finished.failure = Some(error.clone());
         shared.bus.tell(&Event::Failed { name: self.name(), error });
-        Err(if is_closed { Over::Stopped(shared.why_closed()) } else { Over::NeverUp })
+        let why = || slot.why_stopped().unwrap_or_else(|| shared.why_closed());
+        Err(if is_closed { Over::Stopped(why()) } else { Over::NeverUp })
+    }
+
+    async fn shake_hands(&self, launched: &mut Launched) -> Result<Connection, ConnectError> {
+        self.unless_stopped(launched.handshake(self.spec(), &self.shared)).await
+    }
+
+    /// A server that is no longer wanted need not come up first.
+    async fn unless_stopped<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        tokio::select! {
+            biased;
+            done = step => done,
+            () = self.slot.until(|desk| matches!(desk.order, Some(Order::Stop { .. }))) => {
+                Err(ConnectError::Closed)
+            }
+        }
     }
 
     /// Until there is a reason to end it.
@@ -215,7 +244,7 @@ impl Owner {
             // Only the set's end cuts.
             Stopped::Gone(None) => (Over::Stopped(self.shared.why_closed()), None, Some(calls)),
             Stopped::Gone(outcome) => {
-                // rmcp may not have seen the end of the output yet, and need not.
+                launched.read_out().await;
                 let outcome = launched.end(ladder).await.or(outcome);
                 (Over::Exited, outcome, Some(calls))
             }

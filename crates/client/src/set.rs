@@ -17,79 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moored_containment::EndReport;
-use tokio::task::JoinHandle;
 
 use crate::event::Events;
 use crate::handle::{CallError, Handle};
-use crate::launch::ConnectError;
+use crate::launch::{ConnectError, Room, rooms};
 use crate::life::EndedWhy;
-use crate::mooring::{Outcome, cut_all};
+use crate::member::{Member, retire};
+use crate::mooring::cut_all;
 use crate::options::{Replacing, SetOptions, Shared};
-use crate::owner::{Finished, Owner};
-use crate::plan::{DuplicateName, Plan, Serving};
+use crate::owner::Owner;
+use crate::plan::{DuplicateName, Plan};
+use crate::replaced::{FailedServer, ReplaceError, Replaced};
 use crate::slot::{Order, Phase, Slot};
-use crate::spec::ServerSpec;
-
-/// A server that did not come up. What there was of it has been ended.
-#[derive(Clone, Debug)]
-pub struct FailedServer {
-    /// Its name.
-    pub name: String,
-    /// What was wrong.
-    pub error: Arc<ConnectError>,
-    /// How its process ended, if there was one.
-    pub outcome: Option<Outcome>,
-}
-
-/// A server that was ended.
-#[derive(Clone, Debug)]
-pub struct EndedServer {
-    /// Its name.
-    pub name: String,
-    /// How its process ended; `None` if it had none, because it slept.
-    pub outcome: Option<Outcome>,
-}
-
-/// What a replacement did.
-#[derive(Clone, Debug, Default)]
-pub struct Replaced {
-    /// Servers that are the same as before, process and all.
-    pub kept: Vec<String>,
-    /// Servers that are new.
-    pub started: Vec<String>,
-    /// Servers that are gone.
-    pub ended: Vec<EndedServer>,
-    /// Servers that did not come up; see [`Replacing::WhatComesUp`].
-    pub failed: Vec<FailedServer>,
-}
-
-/// Why nothing was replaced. The servers are as they were before.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplaceError {
-    /// New servers did not come up; see [`Replacing::AllOrNothing`].
-    #[error("failed to replace: {} did not come up", names(failed))]
-    Failed {
-        /// Those.
-        failed: Vec<FailedServer>,
-    },
-    /// Two servers of one name.
-    #[error("failed to replace")]
-    Duplicate(#[from] DuplicateName),
-    /// The set is closed.
-    #[error("failed to replace: the set is closed")]
-    Closed,
-}
-
-fn names(failed: &[FailedServer]) -> String {
-    failed.iter().map(|server| format!("`{}`", server.name)).collect::<Vec<_>>().join(", ")
-}
-
-/// A server, and its one task.
-struct Member {
-    slot: Arc<Slot>,
-    task: JoinHandle<Finished>,
-}
+use crate::spec::{ServerSpec, Start};
 
 struct Inner {
     shared: Arc<Shared>,
@@ -260,7 +200,13 @@ impl Inner {
 
     /// Starts them all, and waits until each is up, asleep, or has failed.
     async fn bring_up(&self, specs: Vec<ServerSpec>) -> (Vec<Member>, Vec<FailedServer>) {
-        let starting: Vec<Member> = specs.into_iter().map(|spec| self.begin(spec)).collect();
+        let mut starting = Vec::new();
+        let at_once = specs.iter().filter(|spec| spec.start == Start::AtOnce).count();
+        let mut rooms = rooms(&self.shared, u32::try_from(at_once).unwrap_or(u32::MAX)).await;
+        for spec in specs {
+            let room = (spec.start == Start::AtOnce).then(|| one_of(&mut rooms));
+            starting.push(self.begin(spec, room));
+        }
         let (mut up, mut failed) = (Vec::new(), Vec::new());
         for member in starting {
             member.slot.until(|desk| !matches!(desk.phase, Phase::Starting)).await;
@@ -273,9 +219,9 @@ impl Inner {
         (up, failed)
     }
 
-    fn begin(&self, spec: ServerSpec) -> Member {
+    fn begin(&self, spec: ServerSpec, room: Option<Result<Room, ConnectError>>) -> Member {
         let slot = Slot::new(spec);
-        let owner = Owner::new(slot.clone(), self.shared.clone());
+        let owner = Owner::new(slot.clone(), self.shared.clone(), room);
         Member { slot, task: tokio::spawn(owner.run()) }
     }
 
@@ -305,31 +251,11 @@ impl Inner {
     }
 }
 
-impl Member {
-    fn name(&self) -> String {
-        self.slot.spec.name().to_owned()
+/// One place of those that were got together; or why there is none.
+fn one_of(rooms: &mut Result<Room, ConnectError>) -> Result<Room, ConnectError> {
+    match rooms {
+        Ok(rooms) => Ok(rooms.as_mut().and_then(|rooms| rooms.split(1))),
+        Err(ConnectError::NoRoom { waited }) => Err(ConnectError::NoRoom { waited: *waited }),
+        Err(_) => Err(ConnectError::Closed),
     }
-
-    fn serving(&self) -> Serving {
-        Serving { spec: self.slot.spec.clone(), alive: !self.slot.is_ended() }
-    }
-
-    async fn failure(self) -> FailedServer {
-        let name = self.name();
-        let Finished { outcome, failure } = self.task.await.unwrap_or_default();
-        FailedServer { name, error: failure.unwrap_or_else(|| Arc::new(ConnectError::Closed)), outcome }
-    }
-}
-
-/// Ends them all at once, after their calls in flight.
-async fn retire(members: Vec<Member>, why: EndedWhy, drain: Duration) -> Vec<EndedServer> {
-    for member in &members {
-        member.slot.order(Order::Stop { why, drain });
-    }
-    let mut ended = Vec::new();
-    for member in members {
-        let name = member.name();
-        ended.push(EndedServer { name, outcome: member.task.await.unwrap_or_default().outcome });
-    }
-    ended
 }

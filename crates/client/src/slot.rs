@@ -182,13 +182,27 @@ impl Slot {
         })
     }
 
+    /// Takes what was ordered. A server that is to be started afresh is starting from that moment on.
     pub(crate) fn take_order(&self) -> Option<Order> {
         let mut order = None;
         self.desk.send_if_modified(|desk| {
             order = desk.order.take();
-            false
+            let starts =
+                order == Some(Order::Recycle) && matches!(desk.phase, Phase::Asleep | Phase::Down { .. });
+            if starts {
+                desk.phase = Phase::Starting;
+            }
+            starts
         });
         order
+    }
+
+    /// Why it was ordered to stop, if it was.
+    pub(crate) fn why_stopped(&self) -> Option<EndedWhy> {
+        self.look(|desk| match desk.order {
+            Some(Order::Stop { why, .. }) => Some(why),
+            Some(Order::Recycle) | None => None,
+        })
     }
 
     /// Ended for good; the first reason stays.

@@ -101,13 +101,12 @@ impl ContainedTransport {
 
     /// Ends the server, and reads on until then: one that still has something to say is not stuck with it.
     async fn end(&mut self) -> io::Result<()> {
-        self.input.close();
         let reading = async {
             while self.wire.receive().await.is_some() {}
             std::future::pending().await
         };
         let report = tokio::select! {
-            report = self.contained.end(self.ladder) => report.map_err(io::Error::other)?,
+            report = self.input.close_once_begun(self.contained.end(self.ladder)) => report.map_err(io::Error::other)?,
             report = reading => report,
         };
         if let Some(tell) = self.tell.take() {

@@ -4,8 +4,9 @@
 //! be closed when its end begins, not when rmcp gets to it: hence [`Input`], which the set can close. And the set must
 //! know when rmcp has stopped listening: hence the token.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -33,6 +34,18 @@ impl Input {
     /// The server sees the end of its input.
     pub(crate) fn close(&self) {
         *self.lock() = None;
+    }
+
+    /// Closes it when the ending has begun, and waits for the ending. The guardians must know that an end is wanted, and by
+    /// which ladder, before a server that ends at the end of its input is gone: else it seems to have ended by itself.
+    pub(crate) async fn close_once_begun<T>(&self, ending: impl Future<Output = T>) -> T {
+        let mut ending = pin!(ending);
+        let begun = poll_fn(|cx| Poll::Ready(ending.as_mut().poll(cx))).await;
+        self.close();
+        match begun {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => ending.await,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moored_client::{ContainedTransport, ReplaceError, ServerSet, SetOptions};
-use moored_containment::{Command, EndReason};
+use moored_containment::{Command, EndReason, Ladder};
 use rmcp::ServiceExt as _;
 use tokio::runtime::{Builder, Runtime};
 
@@ -86,7 +86,9 @@ pub(crate) fn drop_without_the_runtime(stage: &Stage, runtime: Runtime) {
 /// The transport alone: closed, and dropped.
 pub(crate) async fn transport(stage: &Stage) {
     let mut command = Command::new(stage.misbehave_program());
-    let mut transport = ContainedTransport::spawn(command.args(["--daemon"])).expect("it starts");
+    let ladder = Ladder::default().kill_after(Duration::from_millis(300));
+    let transport = ContainedTransport::spawn(command.args(["--daemon"]));
+    let mut transport = transport.expect("it starts").ladder(ladder);
     let (process, ended) = (transport.process(), transport.ended());
     let client = ().serve(transport).await.expect("it answers");
     assert_eq!(client.list_all_tools().await.expect("an answer").len(), 1);
@@ -98,7 +100,8 @@ pub(crate) async fn transport(stage: &Stage) {
     // One that ends by itself, with a daemon that holds its output.
     let mut command = Command::new(stage.misbehave_program());
     let mut transport =
-        ContainedTransport::spawn(command.args(["--daemon", "--crash-after", "1"])).expect("it starts");
+        ContainedTransport::spawn(command.args(["--daemon", "--crash-after", "1"]).ladder(ladder))
+            .expect("it starts");
     let ended = transport.ended();
     let client = ().serve(transport).await.expect("it answers");
     client.call_tool(rmcp::model::CallToolRequestParams::new("echo")).await.expect("its one answer");

@@ -1,10 +1,16 @@
 //! Servers that come and go under one handle: S16, S18, S20, lazy start, idle stop.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use moored_client::{Event, ServerLimit, ServerSet, SetOptions, Start, events};
+use moored_client::{Event, ServerLimit, ServerSet, ServerSpec, SetOptions, Start};
+use moored_testkit::wait_until;
+use rmcp::model::CallToolRequestParams;
+use rmcp::service::NotificationContext;
+use rmcp::{ClientHandler, RoleClient};
 
-use super::{Stage, ask_pid, assert_verified, blocking, call_in_flight, connect, handle};
+use super::{DEADLINE, Stage, ask_pid, assert_verified, blocking, call_in_flight, connect, handle};
 
 const IDLE: Duration = Duration::from_millis(150);
 
@@ -46,18 +52,14 @@ pub(crate) async fn reconnected(stage: &Stage) {
 /// S20: thirty sub-agents with four servers each, at once, under a limit of eight processes.
 pub(crate) async fn thirty_subagents(stage: &Stage) {
     let limit = ServerLimit::new(8);
-    let (sender, mut seen) = events();
-    drop(sender);
-    assert!(seen.next().await.is_none(), "a listener without a set hears the end");
     let agents: Vec<_> = (0..30)
         .map(|_| {
-            let specs = ["a", "b", "c", "d"].map(|name| stage.stub(name).start(Start::AtFirstCall));
+            let specs = ["a", "b", "c", "d"].map(|name| stage.stub(name));
             let options = SetOptions::default().limit(limit.clone());
             tokio::spawn(async move {
                 let set = ServerSet::connect(specs, options).await.expect("names differ");
-                let mut pids = Vec::new();
-                for server in set.servers().into_iter().take(2) {
-                    pids.push(ask_pid(&server).await.expect("there is room at last"));
+                for server in set.servers() {
+                    ask_pid(&server).await.expect("it serves");
                 }
                 set.shutdown().await.len()
             })
@@ -70,9 +72,9 @@ pub(crate) async fn thirty_subagents(stage: &Stage) {
         tokio::task::yield_now().await;
     }
     for agent in agents {
-        assert_eq!(agent.await.expect("no panic"), 2);
+        assert_eq!(agent.await.expect("no panic"), 4);
     }
-    assert!((2..=8).contains(&peak), "{peak} at a time");
+    assert!((4..=8).contains(&peak), "{peak} at a time");
     assert_eq!(limit.free(), 8);
     assert!(["a", "b", "c", "d"].iter().all(|name| stage.alive(name).is_empty()));
 }
@@ -111,4 +113,44 @@ pub(crate) async fn idle_only_when_unused(stage: &Stage) {
     stage.wait_until_alive("a", 0);
     ask_pid(&a).await.expect("it wakes");
     assert_eq!(stage.pids("a").len(), 2);
+}
+
+#[derive(Clone, Default)]
+struct Listener(Arc<AtomicUsize>);
+
+impl ClientHandler for Listener {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The host's own handler hears each server.
+pub(crate) async fn heard_by_the_host(stage: &Stage) {
+    let listener = Listener::default();
+    let heard = listener.0.clone();
+    let options = SetOptions::default().handler(move |_| listener.clone());
+    let set = ServerSet::connect([stage.stub("a"), stage.stub("b")], options).await.expect("names differ");
+    for server in set.servers() {
+        server.call_tool(CallToolRequestParams::new("notify")).await.expect("an answer");
+    }
+    blocking(|| {
+        wait_until("both were heard", DEADLINE, || (heard.load(Ordering::Relaxed) == 2).then_some(()));
+    });
+}
+
+/// A server that does not come up again, and is no longer wanted, does not hold up its replacement.
+pub(crate) async fn replaced_while_starting_again(stage: &Stage) {
+    // The second of its kind never answers.
+    let sign = stage.sign("slow");
+    let stub = stage.stub_program().display();
+    let script = format!("test -e {sign} && exec sleep 600; touch {sign}; exec {stub}");
+    let set = connect([ServerSpec::new("slow", "sh").args(["-c", &script])]).await;
+    let mut events = set.events();
+    let (restarted, replaced) = tokio::join!(set.restart("slow"), async {
+        while !matches!(events.next().await, Some(Event::Started { .. })) {}
+        tokio::time::timeout(DEADLINE, set.replace([stage.stub("other")])).await
+    });
+    assert!(restarted.is_err(), "it was replaced instead");
+    assert_eq!(replaced.expect("in time").expect("it comes up").ended.len(), 1);
+    ask_pid(&handle(&set, "other")).await.expect("it serves");
 }

@@ -43,6 +43,11 @@ impl Stage {
         spec.arg("--pid-file").arg(self.pid_file(name))
     }
 
+    /// A path that nothing is at yet.
+    pub(crate) fn sign(&self, name: &str) -> String {
+        self.folder.join(format!("{name}.sign")).display().to_string()
+    }
+
     pub(crate) fn stub_program(&self) -> &PathBuf {
         &self.stub
     }

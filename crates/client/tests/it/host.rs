@@ -49,10 +49,15 @@ impl Host {
         self.child.kill().expect("our child");
     }
 
+    /// Lets a host go that waits for it.
+    pub(crate) fn close_stdin(&mut self) {
+        self.child.stdin = None;
+    }
+
     /// Waits for its own end.
-    pub(crate) fn wait(&mut self, deadline: Duration) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let child = &mut self.child;
-        wait_until("the host has ended", deadline, || child.try_wait().expect("our child"))
+        wait_until("the host has ended", DEADLINE, || child.try_wait().expect("our child"))
     }
 
     /// Whoever is left is nobody.
@@ -63,9 +68,11 @@ impl Host {
         }
     }
 
+    /// Waits for its own end, which must have that code.
     #[track_caller]
-    pub(crate) fn assert_success(&self, status: ExitStatus) {
-        assert!(status.success(), "{status}\n{}\n{}", self.out(), self.err());
+    pub(crate) fn assert_ends_with(&mut self, code: i32) {
+        let status = self.wait();
+        assert_eq!(status.code(), Some(code), "{}\n{}", self.out(), self.err());
     }
 }
 

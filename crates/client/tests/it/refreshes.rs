@@ -1,12 +1,10 @@
 //! The test that the leak report asked for: a daemon that refreshes its servers over and over, with calls in flight on
 //! clones that it keeps, and whose earlier generations must be gone each time, whatever ends them.
 
-mod common;
-
 use std::ffi::OsString;
 use std::fs;
 
-use common::{DEADLINE, Host, stub};
+use crate::host::{DEADLINE, Host, stub};
 use moored_testkit::{User, read_pids, wait_until};
 use serde_json::Value;
 
@@ -58,8 +56,7 @@ fn assert_flat(host: &Host) {
 #[track_caller]
 fn refresh(user: User, refreshes: u64, more: &[&str], code: i32) -> Host {
     let mut host = daemon(user, refreshes, more);
-    let status = host.wait(DEADLINE * 2);
-    assert_eq!(status.code(), Some(code), "{}", host.out());
+    host.assert_ends_with(code);
     host.assert_nothing_left();
     assert_clean_refreshes(&host, refreshes);
     host
@@ -121,7 +118,7 @@ fn a_daemon_that_is_killed_leaves_nothing() {
         let mut host = daemon(user, 10, &["--call", r#"wait {"ms":20}"#, "--end", "hold"]);
         wait_until("ten refreshes", DEADLINE, || (host.out().lines().count() == 10).then_some(()));
         host.kill();
-        host.wait(DEADLINE);
+        host.wait();
         host.assert_nothing_left();
         assert_clean_refreshes(&host, 10);
     }
@@ -133,7 +130,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_a_refresh_leaves_nothing() {
         let mut host = daemon(user, 1000, &["--call", r#"wait {"ms":20}"#]);
         wait_until("a refresh", DEADLINE, || (host.out().lines().count() >= 3).then_some(()));
         host.kill();
-        host.wait(DEADLINE);
+        host.wait();
         host.assert_nothing_left();
     }
 }
