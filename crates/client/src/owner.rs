@@ -96,6 +96,8 @@ impl Owner {
     // === between two lives ===
 
     async fn sleep(&mut self) -> Next {
+        // What ends from here on has no process.
+        self.finished.outcome = None;
         tokio::select! {
             order = self.ordered() => after_order(order),
             () = self.slot.until(|desk| desk.wanted) => Next::StartNow,
@@ -103,6 +105,7 @@ impl Owner {
     }
 
     async fn wait(&mut self, delay: Duration) -> Next {
+        self.finished.outcome = None;
         self.shared.bus.tell(&Event::Waiting { name: self.name(), retry_in: delay });
         tokio::select! {
             order = self.ordered() => after_order(order),
@@ -138,11 +141,10 @@ impl Owner {
     }
 
     async fn one_life(&mut self) -> (Over, Duration, Option<DropGuard>) {
-        let launched = match self.come_up().await {
-            Ok(launched) => launched,
+        let (launched, live) = match self.come_up().await {
+            Ok(up) => up,
             Err(over) => return (over, Duration::ZERO, None),
         };
-        let (launched, live) = launched;
         let calls = live.over.clone().drop_guard();
         self.lives.up();
         self.slot.up(live);

@@ -28,7 +28,7 @@ use crate::options::{Replacing, SetOptions, Shared};
 use crate::owner::Owner;
 use crate::plan::{DuplicateName, Plan};
 use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::slot::{Order, Phase, Slot};
+use crate::slot::{Desk, Order, Phase, Slot};
 use crate::spec::{ServerSpec, Start};
 
 struct Inner {
@@ -147,9 +147,12 @@ impl ServerSet {
         let handle = self.server(name).ok_or_else(ended)?;
         let before = handle.slot.look(|desk| desk.epoch);
         handle.slot.order(Order::Recycle);
-        let is_settled = |phase: &Phase| matches!(phase, Phase::Down { .. } | Phase::Ended(_));
-        let slot = &handle.slot;
-        slot.until(|desk| desk.epoch > before || (desk.order.is_none() && is_settled(&desk.phase))).await;
+        let is_settled = |desk: &Desk| match desk.phase {
+            Phase::Ended(_) => true,
+            Phase::Down { .. } => desk.order.is_none(),
+            _ => desk.epoch > before,
+        };
+        handle.slot.until(is_settled).await;
         handle.lease().await.map(drop)
     }
 

@@ -113,6 +113,9 @@ pub(crate) async fn idle_only_when_unused(stage: &Stage) {
     stage.wait_until_alive("a", 0);
     ask_pid(&a).await.expect("it wakes");
     assert_eq!(stage.pids("a").len(), 2);
+    let mut events = set.events();
+    while !matches!(events.next().await, Some(Event::Ended { .. })) {}
+    assert_verified(&set.shutdown().await, 0);
 }
 
 #[derive(Clone, Default)]
