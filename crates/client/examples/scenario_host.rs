@@ -1,0 +1,59 @@
+//! The host in `tests/scenarios.rs`: plays one scenario with real servers, checks from inside what a host can see, and
+//! exits. What is left of it then is for the test to look at, from outside.
+//!
+//! ```text
+//! scenario_host SCENARIO STUB_SERVER MISBEHAVE FOLDER
+//! ```
+#![expect(clippy::print_stderr, reason = "a test program's own words")]
+
+mod scenarios;
+
+use std::process::ExitCode;
+
+use scenarios::{Stage, bad_servers, ends, lives, replacing};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [scenario, stub, misbehave, folder] = &args[..] else {
+        eprintln!("usage: scenario_host SCENARIO STUB_SERVER MISBEHAVE FOLDER");
+        return ExitCode::from(2);
+    };
+    let stage = Stage::new(stub, misbehave, folder);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    match &**scenario {
+        "drop-on-one-thread" => ends::drop_on_the_only_thread(&stage),
+        "drop-without-runtime" => ends::drop_without_the_runtime(&stage, runtime),
+        "transport-without-runtime" => ends::transport_without_the_runtime(&stage, runtime),
+        other => runtime.block_on(play(other, &stage)),
+    }
+    ExitCode::SUCCESS
+}
+
+async fn play(scenario: &str, stage: &Stage) {
+    match scenario {
+        "s13" => replacing::replaced_while_referenced(stage).await,
+        "s14" => replacing::edited(stage).await,
+        "s15" => replacing::rebuilt_at_start(stage).await,
+        "failed-replace" => replacing::failed(stage).await,
+        "cancelled-replace" => replacing::cancelled(stage).await,
+        "s16" => lives::sessions_without_an_end(stage).await,
+        "s18" => lives::reconnected(stage).await,
+        "s20" => lives::thirty_subagents(stage).await,
+        "lazy" => lives::lazy(stage).await,
+        "idle" => lives::idle_only_when_unused(stage).await,
+        "handler" => lives::heard_by_the_host(stage).await,
+        "replaced-while-starting" => lives::replaced_while_starting_again(stage).await,
+        "s17" => bad_servers::never_answers(stage).await,
+        "s19" => bad_servers::crashes_at_start(stage).await,
+        "crash-loop" => bad_servers::crashes_after_each_call(stage).await,
+        "exits-for-good" => bad_servers::exits_for_good(stage).await,
+        "stubborn" => bad_servers::stubborn(stage).await,
+        "daemons" => bad_servers::forks_daemons(stage).await,
+        "given-up" => ends::connecting_is_given_up(stage).await,
+        "dropped-in-flight" => ends::dropped_in_flight(stage).await,
+        "shutdown-while-replacing" => ends::shutdown_while_replacing(stage).await,
+        "transport" => ends::transport(stage).await,
+        other => panic!("unknown scenario `{other}`"),
+    }
+}

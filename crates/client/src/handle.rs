@@ -1,0 +1,275 @@
+//! What a host holds of a server: a name to call it by, never its life.
+//!
+//! A handle can be cloned, kept and forgotten. When the set ends the server, calls in flight and all later ones get
+//! [`CallError::Ended`], at once.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, Prompt,
+    ReadResourceRequestParams, ReadResourceResult, Resource, Tool,
+};
+use rmcp::{Peer, RoleClient, ServiceError};
+
+use crate::launch::ConnectError;
+use crate::life::EndedWhy;
+use crate::slot::{Connection, Live, Phase, Slot, Take};
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server was ended for good. [`ServerSet::server`](crate::ServerSet::server) has the one that serves now, if any.
+    #[error("failed to call `{name}`: the server was ended: {why}")]
+    Ended {
+        /// Which server.
+        name: String,
+        /// Why.
+        why: EndedWhy,
+    },
+    /// The server ended during the call. It is restarted if its spec says so; the call may have had an effect.
+    #[error("failed to call `{name}`: the server ended during the call")]
+    Lost {
+        /// Which server.
+        name: String,
+    },
+    /// The server does not come up, and is not tried again yet.
+    #[error("failed to call `{name}`: the server is down, and is tried again in {retry_in:?}")]
+    Down {
+        /// Which server.
+        name: String,
+        /// When it is tried again.
+        retry_in: Duration,
+        /// What was wrong the last time.
+        #[source]
+        cause: Arc<ConnectError>,
+    },
+    /// The server's own answer is an error, or is not understood.
+    #[error("failed to call `{name}`")]
+    Service {
+        /// Which server.
+        name: String,
+        /// What came back.
+        #[source]
+        error: ServiceError,
+    },
+}
+
+/// A server of a set. Cheap to clone; holds no process.
+///
+/// ```
+/// use moored_client::{CallError, ServerSet, ServerSpec, SetOptions};
+/// use rmcp::model::CallToolRequestParams;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let echo = set.server("echo").expect("it came up");
+/// assert_eq!(echo.list_all_tools().await?.len(), 1);
+/// echo.call_tool(CallToolRequestParams::new("echo")).await?;
+///
+/// let escaped = echo.clone();
+/// set.shutdown().await;
+/// let refused = escaped.call_tool(CallToolRequestParams::new("echo")).await;
+/// assert!(matches!(refused, Err(CallError::Ended { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) slot: Arc<Slot>,
+}
+
+impl Handle {
+    /// What it is called in its set.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.slot.spec.name()
+    }
+
+    /// Whether it has been ended for good.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.slot.is_ended()
+    }
+
+    /// The server for one's own use, started if it sleeps: for several calls in a row, or a subscription. As long as the
+    /// lease is held, the server is not idle, and a replacement waits for it, up to the bound.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let lease = set.server("echo").expect("it came up").lease().await?;
+    /// let answered = lease.list_tools(None).await?;   // all that an rmcp connection can do
+    /// assert_eq!(answered.tools[0].name, "echo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the server has ended or does not come up.
+    pub async fn lease(&self) -> Result<Lease, CallError> {
+        let mut news = self.slot.watch();
+        let name = || self.name().to_owned();
+        loop {
+            match self.slot.take() {
+                Take::Lease { live, epoch } => return Ok(Lease { slot: self.slot.clone(), live, epoch }),
+                Take::Down { retry_in, cause } => {
+                    return Err(CallError::Down { name: name(), retry_in, cause });
+                }
+                Take::Ended(why) => return Err(CallError::Ended { name: name(), why }),
+                // The slot is ours too, so its news do not end.
+                Take::NotYet => drop(news.changed().await),
+            }
+        }
+    }
+
+    /// Anything that an rmcp peer can do, as one call.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let echo = set.server("echo").expect("it came up");
+    /// let listed = echo.with(async |peer| peer.list_tools(None).await).await?;
+    /// assert_eq!(listed.tools.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the server has ended, ends meanwhile, does not come up, or answers with an error.
+    pub async fn with<T, F>(&self, call: impl FnOnce(Peer<RoleClient>) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, ServiceError>>,
+    {
+        let lease = self.lease().await?;
+        lease.race(call(lease.peer().clone())).await
+    }
+
+    /// Calls a tool, and answers what the server asks back by the host's handler.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn call_tool(&self, params: CallToolRequestParams) -> Result<CallToolResult, CallError> {
+        let lease = self.lease().await?;
+        lease.race(lease.live.connection.call_tool(params)).await
+    }
+
+    /// Gets a prompt.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn get_prompt(&self, params: GetPromptRequestParams) -> Result<GetPromptResult, CallError> {
+        let lease = self.lease().await?;
+        lease.race(lease.live.connection.get_prompt(params)).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+    ) -> Result<ReadResourceResult, CallError> {
+        let lease = self.lease().await?;
+        lease.race(lease.live.connection.read_resource(params)).await
+    }
+
+    /// Every tool, page after page.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn list_all_tools(&self) -> Result<Vec<Tool>, CallError> {
+        self.with(async |peer| peer.list_all_tools().await).await
+    }
+
+    /// Every prompt, page after page.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn list_all_prompts(&self) -> Result<Vec<Prompt>, CallError> {
+        self.with(async |peer| peer.list_all_prompts().await).await
+    }
+
+    /// Every resource, page after page.
+    ///
+    /// # Errors
+    /// As for [`Handle::with`].
+    pub async fn list_all_resources(&self) -> Result<Vec<Resource>, CallError> {
+        self.with(async |peer| peer.list_all_resources().await).await
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("name", &self.name()).field("is_ended", &self.is_ended()).finish()
+    }
+}
+
+/// The use of a server; see [`Handle::lease`]. Stands for rmcp's connection.
+pub struct Lease {
+    slot: Arc<Slot>,
+    live: Live,
+    epoch: u64,
+}
+
+impl Lease {
+    /// Waits until the connection is over: for a use that would otherwise wait for the server in vain.
+    pub async fn over(&self) {
+        self.live.over.cancelled().await;
+    }
+
+    /// The answer, or the news that there will be none.
+    async fn race<T>(&self, call: impl Future<Output = Result<T, ServiceError>>) -> Result<T, CallError> {
+        let name = || self.slot.spec.name().to_owned();
+        let answer = tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.over() => return Err(self.lost()),
+        };
+        match answer {
+            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                // rmcp was quicker than the server's own task, which knows why.
+                self.over().await;
+                Err(self.lost())
+            }
+            other => other.map_err(|error| CallError::Service { name: name(), error }),
+        }
+    }
+
+    fn lost(&self) -> CallError {
+        let name = self.slot.spec.name().to_owned();
+        self.slot.look(|desk| match desk.phase {
+            Phase::Ending(why) | Phase::Ended(why) => CallError::Ended { name, why },
+            _ => CallError::Lost { name },
+        })
+    }
+}
+
+impl Deref for Lease {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.live.connection
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.slot.give_back(self.epoch);
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("name", &self.slot.spec.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! The host's own side of a connection, whatever its type: so that one set can have a handler for each server.
+//!
+//! A type of our own rather than rmcp's box: the compiler does not see that a future which holds that box is `Send`.
+
+use rmcp::model::{ClientResult, ServerNotification, ServerRequest};
+use rmcp::service::{DynService, NotificationContext, RequestContext, ServiceExt as _};
+use rmcp::{ErrorData, RoleClient, Service};
+
+/// The host's handler for one server; see [`SetOptions::handler`](crate::SetOptions::handler).
+pub struct AnyHandler(Box<dyn DynService<RoleClient>>);
+
+impl AnyHandler {
+    pub(crate) fn new(service: impl Service<RoleClient>) -> Self {
+        Self(service.into_dyn())
+    }
+}
+
+impl Service<RoleClient> for AnyHandler {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        DynService::handle_request(&*self.0, request, context).await
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        context: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        DynService::handle_notification(&*self.0, notification, context).await
+    }
+
+    fn get_info(&self) -> <RoleClient as rmcp::service::ServiceRole>::Info {
+        DynService::get_info(&*self.0)
+    }
+}
+
+impl std::fmt::Debug for AnyHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnyHandler")
+    }
+}

@@ -1,0 +1,180 @@
+//! From a spec to a process that has answered: start, handshake, and the end of what did not get that far.
+//!
+//! This file does; what a failure means for the server is decided in `life`.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moored_containment::{EndReason, Ladder, Rung, ServerExit, StartError};
+use rmcp::service::{ClientInitializeError, serve_client_with_lifecycle_and_ct};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::Event;
+use crate::mooring::{Mooring, Outcome};
+use crate::options::Shared;
+use crate::slot::Connection;
+use crate::spec::ServerSpec;
+use crate::wire::{Input, Wire};
+
+/// How long a server that has closed its output may take to be gone by itself, before it is asked to; and how long one
+/// that is gone may be read, when somebody else holds its output open.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Why a server did not come up, or is down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// It could not be started.
+    #[error("failed to start it")]
+    Start(#[source] StartError),
+    /// One of its files could not be opened, or registered with the runtime.
+    #[error("failed to prepare its files")]
+    Files(#[source] io::Error),
+    /// It did not answer `initialize` in time.
+    #[error("it did not answer `initialize` within {after:?}")]
+    Timeout {
+        /// That time.
+        after: Duration,
+    },
+    /// It answered `initialize` with something else than was expected.
+    #[error("failed to initialize it")]
+    Handshake(#[source] Box<ClientInitializeError>),
+    /// It ended by itself.
+    #[error("it ended by itself ({})", exit_text(*status))]
+    Exited {
+        /// How, if that is known.
+        status: Option<ServerExit>,
+    },
+    /// As many servers as the limit allows are running.
+    #[error("there was no room for another server within {waited:?}")]
+    NoRoom {
+        /// So long.
+        waited: Duration,
+    },
+    /// It is no longer wanted: the set is closed, or another generation has come.
+    #[error("it is no longer wanted")]
+    Closed,
+}
+
+fn exit_text(status: Option<ServerExit>) -> String {
+    match status {
+        Some(ServerExit::Code(code)) => format!("exit code {code}"),
+        Some(ServerExit::Signal(signal)) => format!("signal {signal}"),
+        None => "nobody saw how".to_owned(),
+    }
+}
+
+/// A process that exists, and is held.
+pub(crate) struct Launched {
+    pub(crate) mooring: Arc<Mooring>,
+    pub(crate) wire_closed: CancellationToken,
+    input: Input,
+    wire: Option<Wire>,
+    service: CancellationToken,
+}
+
+/// A place under the limit, or none where there is no limit.
+pub(crate) type Room = Option<OwnedSemaphorePermit>;
+
+/// Waits for so many places under the limit, together: sets that each waited for one more would wait for each other.
+pub(crate) async fn rooms(shared: &Shared, count: u32) -> Result<Room, ConnectError> {
+    let Some(limit) = &shared.limit else { return Ok(None) };
+    let waited = shared.wait_for_room;
+    tokio::select! {
+        permit = timeout(waited, limit.0.clone().acquire_many_owned(count)) => match permit {
+            Ok(Ok(permit)) => Ok(Some(permit)),
+            _ => Err(ConnectError::NoRoom { waited }),
+        },
+        () = shared.closing.cancelled() => Err(ConnectError::Closed),
+    }
+}
+
+/// Starts it. Does not wait: from here on the set holds it.
+pub(crate) fn launch(spec: &ServerSpec, shared: &Shared, room: Room) -> Result<Launched, ConnectError> {
+    let mut command = spec.command().map_err(ConnectError::Files)?;
+    let started = shared.registry.admit(|| {
+        let mut contained = command.spawn_async()?;
+        let (process, strength) = (contained.identity(), contained.strength().clone());
+        let (stdin, stdout) = (contained.stdin.take(), contained.stdout.take());
+        let mooring = Arc::new(Mooring::new(contained, room));
+        Ok(((stdin, stdout, process, strength, mooring.clone()), mooring))
+    });
+    let (stdin, stdout, process, strength, mooring) =
+        started.map_err(|_| ConnectError::Closed)?.map_err(ConnectError::Start)?;
+    shared.bus.tell(&Event::Started { name: spec.name().to_owned(), process, strength });
+    let (input, wire_closed) = (Input::new(stdin), CancellationToken::new());
+    let wire = stdout.map(|stdout| Wire::new(stdout, input.clone(), wire_closed.clone()));
+    Ok(Launched { mooring, wire_closed, input, wire, service: CancellationToken::new() })
+}
+
+impl Launched {
+    /// Until it has answered.
+    pub(crate) async fn handshake(
+        &mut self,
+        spec: &ServerSpec,
+        shared: &Shared,
+    ) -> Result<Connection, ConnectError> {
+        let wire = self.wire.take().ok_or_else(|| ConnectError::Files(io::ErrorKind::BrokenPipe.into()))?;
+        let handler = (shared.handler)(spec.name());
+        let lifecycle = shared.lifecycle.clone();
+        let served = serve_client_with_lifecycle_and_ct(handler, wire, lifecycle, self.service.clone());
+        let after = spec.connect_timeout;
+        tokio::select! {
+            biased;
+            served = timeout(after, served) => served
+                .map_err(|_| ConnectError::Timeout { after })?
+                .map_err(|error| ConnectError::Handshake(Box::new(error))),
+            () = shared.closing.cancelled() => Err(ConnectError::Closed),
+        }
+    }
+
+    /// Ends it by that ladder, verified. rmcp reads on until then, so that a server which still has something to say is
+    /// not stuck with it.
+    pub(crate) async fn end(&self, ladder: Ladder) -> Option<Outcome> {
+        self.mooring.ask_to_end(ladder);
+        let outcome = self.input.close_once_begun(self.mooring.ended()).await;
+        self.service.cancel();
+        outcome
+    }
+
+    /// Lets rmcp read what a server that is gone said last: the answer to a call may be among it.
+    pub(crate) async fn read_out(&self) {
+        let _ = timeout(SILENCE, self.wire_closed.cancelled()).await;
+    }
+
+    /// Ends what has closed its output. Most often it is about to be gone by itself, and then the report shall say so.
+    pub(crate) async fn end_silent(&self, ladder: Ladder) -> Option<Outcome> {
+        if let Ok(outcome) = timeout(SILENCE, self.mooring.ended()).await {
+            self.service.cancel();
+            return outcome;
+        }
+        self.end(ladder).await
+    }
+
+    /// Ends what did not come up, at once; and says better why, if it was gone before.
+    pub(crate) async fn end_failed(
+        &self,
+        spec: &ServerSpec,
+        error: ConnectError,
+    ) -> (Option<Outcome>, ConnectError) {
+        // There is no session yet that could end politely.
+        let ladder = Ladder { from: spec.ladder.from.max(Rung::Terminate), ..spec.ladder };
+        let outcome = match &error {
+            ConnectError::Handshake(_) if self.wire_closed.is_cancelled() => self.end_silent(ladder).await,
+            _ => self.end(ladder).await,
+        };
+        match &outcome {
+            Some(Ok(report))
+                if report.reason == EndReason::ServerExited
+                    && matches!(error, ConnectError::Handshake(_)) =>
+            {
+                let error = ConnectError::Exited { status: report.status };
+                (outcome, error)
+            }
+            _ => (outcome, error),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! How a set treats its servers as a whole, and what all tasks of a set share.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rmcp::{ClientLifecycleMode, RoleClient, Service};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Bus, EventSender};
+use crate::handler::AnyHandler;
+use crate::life::EndedWhy;
+use crate::registry::Registry;
+
+/// What a replacement does when a new server does not come up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replacing {
+    /// Nothing is replaced: the new ones are ended, the old generation goes on.
+    #[default]
+    AllOrNothing,
+    /// The others are replaced all the same.
+    WhatComesUp,
+}
+
+/// How many server processes there may be at a time, in all the sets that share this value. A start waits for its turn.
+/// A replacement needs room for the new generation beside the old one.
+///
+/// ```
+/// use moored_client::{ServerLimit, SetOptions};
+///
+/// let limit = ServerLimit::new(16);
+/// let (one, another) = (SetOptions::default().limit(limit.clone()), SetOptions::default().limit(limit.clone()));
+/// assert_eq!(limit.free(), 16);
+/// # drop((one, another));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerLimit(pub(crate) Arc<Semaphore>);
+
+impl ServerLimit {
+    /// At most so many.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Semaphore::new(most)))
+    }
+
+    /// How many more could be started now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+}
+
+type MakeHandler = dyn Fn(&str) -> AnyHandler + Send + Sync;
+
+/// How a set treats its servers as a whole.
+///
+/// ```
+/// use std::time::Duration;
+/// use moored_client::SetOptions;
+///
+/// // Two starts at a time, and calls in flight have a minute to finish when their server is replaced.
+/// let options = SetOptions::default().starts_at_once(2).drain(Duration::from_secs(60));
+/// # drop(options);
+/// ```
+pub struct SetOptions {
+    starts_at_once: usize,
+    pub(crate) drain: Duration,
+    pub(crate) replacing: Replacing,
+    limit: Option<ServerLimit>,
+    wait_for_room: Duration,
+    handler: Arc<MakeHandler>,
+    lifecycle: ClientLifecycleMode,
+    events: Option<EventSender>,
+}
+
+impl Default for SetOptions {
+    fn default() -> Self {
+        Self {
+            starts_at_once: 8,
+            drain: Duration::from_secs(10),
+            replacing: Replacing::default(),
+            limit: None,
+            wait_for_room: Duration::from_secs(60),
+            handler: Arc::new(|_| AnyHandler::new(())),
+            lifecycle: ClientLifecycleMode::Initialize,
+            events: None,
+        }
+    }
+}
+
+impl SetOptions {
+    /// How many servers are started at a time; 8 unless told otherwise.
+    #[must_use]
+    pub fn starts_at_once(mut self, most: usize) -> Self {
+        self.starts_at_once = most.max(1);
+        self
+    }
+
+    /// How long calls in flight may take to finish when their server is replaced; 10 s unless told otherwise.
+    #[must_use]
+    pub fn drain(mut self, bound: Duration) -> Self {
+        self.drain = bound;
+        self
+    }
+
+    /// What a replacement does when a new server does not come up; nothing is replaced unless told otherwise.
+    #[must_use]
+    pub fn replacing(mut self, replacing: Replacing) -> Self {
+        self.replacing = replacing;
+        self
+    }
+
+    /// How many processes there may be at a time.
+    #[must_use]
+    pub fn limit(mut self, limit: ServerLimit) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// How long a start waits for its turn under the limit; 60 s unless told otherwise.
+    #[must_use]
+    pub fn wait_for_room(mut self, bound: Duration) -> Self {
+        self.wait_for_room = bound;
+        self
+    }
+
+    /// What answers the servers' own requests and hears their notifications: an rmcp client handler for each, by name.
+    ///
+    /// ```
+    /// use moored_client::SetOptions;
+    /// use rmcp::ClientHandler;
+    ///
+    /// #[derive(Clone)]
+    /// struct Host;
+    /// impl ClientHandler for Host {}
+    ///
+    /// let options = SetOptions::default().handler(|_server_name| Host);
+    /// # drop(options);
+    /// ```
+    #[must_use]
+    pub fn handler<S>(mut self, make: impl Fn(&str) -> S + Send + Sync + 'static) -> Self
+    where
+        S: Service<RoleClient>,
+    {
+        self.handler = Arc::new(move |name| AnyHandler::new(make(name)));
+        self
+    }
+
+    /// How a connection begins; with `initialize` unless told otherwise.
+    #[must_use]
+    pub fn lifecycle(mut self, lifecycle: ClientLifecycleMode) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+
+    /// A listener from the first event on; see [`events`](crate::events()).
+    #[must_use]
+    pub fn events(mut self, sender: EventSender) -> Self {
+        self.events = Some(sender);
+        self
+    }
+
+    pub(crate) fn into_shared(self) -> Shared {
+        Shared {
+            registry: Registry::default(),
+            bus: Bus::new(self.events),
+            starts: Semaphore::new(self.starts_at_once),
+            limit: self.limit,
+            wait_for_room: self.wait_for_room,
+            drain: self.drain,
+            replacing: self.replacing,
+            handler: self.handler,
+            lifecycle: self.lifecycle,
+            closing: CancellationToken::new(),
+            why_closed: OnceLock::new(),
+        }
+    }
+}
+
+impl fmt::Debug for SetOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetOptions")
+            .field("starts_at_once", &self.starts_at_once)
+            .field("drain", &self.drain)
+            .field("replacing", &self.replacing)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all tasks of a set share.
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) bus: Bus,
+    pub(crate) starts: Semaphore,
+    pub(crate) limit: Option<ServerLimit>,
+    pub(crate) wait_for_room: Duration,
+    pub(crate) drain: Duration,
+    pub(crate) replacing: Replacing,
+    pub(crate) handler: Arc<MakeHandler>,
+    pub(crate) lifecycle: ClientLifecycleMode,
+    pub(crate) closing: CancellationToken,
+    why_closed: OnceLock<EndedWhy>,
+}
+
+impl Shared {
+    /// From here on everything ends; the first reason stays.
+    pub(crate) fn close(&self, why: EndedWhy) {
+        let _ = self.why_closed.set(why);
+        self.closing.cancel();
+    }
+
+    /// Why, once it is closing.
+    pub(crate) fn why_closed(&self) -> EndedWhy {
+        self.why_closed.get().copied().unwrap_or(EndedWhy::Dropped)
+    }
+}

@@ -1,0 +1,62 @@
+//! What became of the servers of a generation: the values that `connect`, `replace` and `shutdown` hand out.
+
+use std::sync::Arc;
+
+use crate::launch::ConnectError;
+use crate::mooring::Outcome;
+use crate::plan::DuplicateName;
+
+/// A server that did not come up. What there was of it has been ended.
+#[derive(Clone, Debug)]
+pub struct FailedServer {
+    /// Its name.
+    pub name: String,
+    /// What was wrong.
+    pub error: Arc<ConnectError>,
+    /// How its process ended, if there was one.
+    pub outcome: Option<Outcome>,
+}
+
+/// A server that was ended.
+#[derive(Clone, Debug)]
+pub struct EndedServer {
+    /// Its name.
+    pub name: String,
+    /// How its process ended; `None` if it had none, because it slept.
+    pub outcome: Option<Outcome>,
+}
+
+/// What a replacement did.
+#[derive(Clone, Debug, Default)]
+pub struct Replaced {
+    /// Servers that are the same as before, process and all.
+    pub kept: Vec<String>,
+    /// Servers that are new.
+    pub started: Vec<String>,
+    /// Servers that are gone.
+    pub ended: Vec<EndedServer>,
+    /// Servers that did not come up; see [`Replacing::WhatComesUp`](crate::Replacing::WhatComesUp).
+    pub failed: Vec<FailedServer>,
+}
+
+/// Why nothing was replaced. The servers are as they were before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// New servers did not come up; see [`Replacing::AllOrNothing`](crate::Replacing::AllOrNothing).
+    #[error("failed to replace: {} did not come up", names(failed))]
+    Failed {
+        /// Those.
+        failed: Vec<FailedServer>,
+    },
+    /// Two servers of one name.
+    #[error("failed to replace")]
+    Duplicate(#[from] DuplicateName),
+    /// The set is closed.
+    #[error("failed to replace: the set is closed")]
+    Closed,
+}
+
+fn names(failed: &[FailedServer]) -> String {
+    failed.iter().map(|server| format!("`{}`", server.name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,218 @@
+//! What the handles of a server and its one task share: where the server stands, who uses it, and what was ordered.
+//!
+//! Everything is one value under one lock, so that "nobody uses it" and "it goes to sleep" cannot happen at once. The
+//! slot holds no process: whoever has a slot, or a handle on it, keeps nothing alive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::service::RunningService;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::AnyHandler;
+use crate::launch::ConnectError;
+use crate::life::EndedWhy;
+use crate::spec::{ServerSpec, Start};
+
+/// A connection as rmcp runs it, with whatever handler the host has chosen.
+pub type Connection = RunningService<RoleClient, AnyHandler>;
+
+/// A connection that serves, and the word that it no longer does.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) over: CancellationToken,
+}
+
+impl Live {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection: Arc::new(connection), over: CancellationToken::new() }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) enum Phase {
+    Asleep,
+    Starting,
+    Up(Live),
+    Down {
+        until: Instant,
+        cause: Arc<ConnectError>,
+    },
+    /// Calls in flight may finish; no new ones are taken.
+    Ending(EndedWhy),
+    Ended(EndedWhy),
+}
+
+/// What the set has ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Stop { why: EndedWhy, drain: Duration },
+    Recycle,
+}
+
+pub(crate) struct Desk {
+    pub(crate) phase: Phase,
+    /// Counts the connections. A lease on an earlier one does not count as a use of this one.
+    pub(crate) epoch: u64,
+    pub(crate) in_flight: usize,
+    pub(crate) last_used: Instant,
+    pub(crate) wanted: bool,
+    pub(crate) order: Option<Order>,
+}
+
+pub(crate) struct Slot {
+    pub(crate) spec: ServerSpec,
+    desk: watch::Sender<Desk>,
+}
+
+/// What became of a wish to use the server.
+pub(crate) enum Take {
+    Lease { live: Live, epoch: u64 },
+    NotYet,
+    Down { retry_in: Duration, cause: Arc<ConnectError> },
+    Ended(EndedWhy),
+}
+
+impl Slot {
+    pub(crate) fn new(spec: ServerSpec) -> Arc<Self> {
+        let phase = match spec.start {
+            Start::AtOnce => Phase::Starting,
+            Start::AtFirstCall => Phase::Asleep,
+        };
+        let desk =
+            Desk { phase, epoch: 0, in_flight: 0, last_used: Instant::now(), wanted: false, order: None };
+        Arc::new(Self { spec, desk: watch::Sender::new(desk) })
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Desk> {
+        self.desk.subscribe()
+    }
+
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Desk) -> T) -> T {
+        look(&self.desk.borrow())
+    }
+
+    /// Waits until that is so. The look is over when this returns: a lock that is still held would bar the next change.
+    pub(crate) async fn until(&self, is_so: impl FnMut(&Desk) -> bool) {
+        // The news end with the slot, which is ours.
+        drop(self.desk.subscribe().wait_for(is_so).await);
+    }
+
+    // === for handles ===
+
+    /// Takes a lease if the server is up; else says what to do. A sleeping server is woken.
+    pub(crate) fn take(&self) -> Take {
+        let mut taken = Take::NotYet;
+        self.desk.send_if_modified(|desk| match &desk.phase {
+            Phase::Up(live) => {
+                taken = Take::Lease { live: live.clone(), epoch: desk.epoch };
+                desk.in_flight += 1;
+                // Only the last one to leave is news.
+                false
+            }
+            Phase::Asleep => !std::mem::replace(&mut desk.wanted, true),
+            Phase::Starting => false,
+            Phase::Down { until, cause } => {
+                let retry_in = until.saturating_duration_since(Instant::now());
+                taken = Take::Down { retry_in, cause: cause.clone() };
+                false
+            }
+            Phase::Ending(why) | Phase::Ended(why) => {
+                taken = Take::Ended(*why);
+                false
+            }
+        });
+        taken
+    }
+
+    /// Gives a lease back.
+    pub(crate) fn give_back(&self, epoch: u64) {
+        self.desk.send_if_modified(|desk| {
+            if desk.epoch != epoch {
+                return false;
+            }
+            desk.in_flight = desk.in_flight.saturating_sub(1);
+            desk.last_used = Instant::now();
+            desk.in_flight == 0
+        });
+    }
+
+    // === for the set ===
+
+    pub(crate) fn order(&self, order: Order) {
+        self.desk.send_modify(|desk| desk.order = Some(order));
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.look(|desk| matches!(desk.phase, Phase::Ended(_)))
+    }
+
+    // === for the owner ===
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.desk.send_modify(|desk| {
+            // Whoever wanted it gets this start, or learns that it failed.
+            desk.wanted &= !matches!(phase, Phase::Starting);
+            desk.phase = phase;
+        });
+    }
+
+    /// A new connection, which nobody uses yet.
+    pub(crate) fn up(&self, live: Live) {
+        self.desk.send_modify(|desk| {
+            desk.phase = Phase::Up(live);
+            desk.epoch += 1;
+            desk.in_flight = 0;
+            desk.last_used = Instant::now();
+        });
+    }
+
+    /// Goes to sleep, unless somebody uses it or has done so since.
+    pub(crate) fn fall_asleep(&self, idle: Duration) -> bool {
+        self.desk.send_if_modified(|desk| {
+            let is_idle = desk.in_flight == 0 && desk.last_used.elapsed() >= idle;
+            if is_idle {
+                desk.phase = Phase::Asleep;
+            }
+            is_idle
+        })
+    }
+
+    /// Takes what was ordered. A server that is to be started afresh is starting from that moment on.
+    pub(crate) fn take_order(&self) -> Option<Order> {
+        let mut order = None;
+        self.desk.send_if_modified(|desk| {
+            order = desk.order.take();
+            let starts =
+                order == Some(Order::Recycle) && matches!(desk.phase, Phase::Asleep | Phase::Down { .. });
+            if starts {
+                desk.phase = Phase::Starting;
+            }
+            starts
+        });
+        order
+    }
+
+    /// Why it was ordered to stop, if it was.
+    pub(crate) fn why_stopped(&self) -> Option<EndedWhy> {
+        self.look(|desk| match desk.order {
+            Some(Order::Stop { why, .. }) => Some(why),
+            Some(Order::Recycle) | None => None,
+        })
+    }
+
+    /// Ended for good; the first reason stays.
+    pub(crate) fn finish(&self, why: EndedWhy) {
+        self.desk.send_modify(|desk| {
+            let why = match desk.phase {
+                Phase::Ending(first) | Phase::Ended(first) => first,
+                _ => why,
+            };
+            desk.phase = Phase::Ended(why);
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! What to run, and how to treat it: a value that can be compared, so that a replacement knows what has changed.
+//!
+//! Nothing is started here; [`ServerSpec::command`] is what `launch` starts.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use moored_containment::{Command, Ladder, Layer, Stdio, Use};
+
+use crate::back_off::Restart;
+
+/// When a server is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// When the set is connected.
+    #[default]
+    AtOnce,
+    /// When it is called for the first time.
+    AtFirstCall,
+}
+
+/// Where a server's standard error goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stderr {
+    /// To ours.
+    #[default]
+    Inherit,
+    /// Nowhere.
+    Null,
+    /// To the end of this file, which is made if it is not there.
+    File(PathBuf),
+}
+
+/// One server: its name, what to run, and how to treat it. Two specs that are equal mean the same process.
+///
+/// ```
+/// use std::time::Duration;
+/// use moored_client::{ServerSpec, Start};
+///
+/// let spec = ServerSpec::new("files", "npx")
+///     .args(["-y", "@modelcontextprotocol/server-filesystem", "/srv"])
+///     .env("API_TOKEN", "secret")
+///     .start(Start::AtFirstCall)
+///     .idle_stop(Duration::from_secs(900));
+/// assert_eq!(spec.name(), "files");
+/// assert_ne!(spec.clone().env("API_TOKEN", "other"), spec, "another environment is another server");
+/// assert!(!format!("{spec:?}").contains("secret"), "values of variables are not shown");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    name: String,
+    program: OsString,
+    args: Vec<OsString>,
+    env: BTreeMap<OsString, Option<OsString>>,
+    clear_env: bool,
+    cwd: Option<PathBuf>,
+    stderr: Stderr,
+    keep: Vec<OsString>,
+    layers: Vec<(Layer, Use)>,
+    pub(crate) ladder: Ladder,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) start: Start,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) restart: Restart,
+}
+
+impl ServerSpec {
+    /// A server of that name, which is this program: a path, or a name that is looked for in `PATH`.
+    pub fn new(name: impl Into<String>, program: impl AsRef<OsStr>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.as_ref().to_os_string(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            clear_env: false,
+            cwd: None,
+            stderr: Stderr::default(),
+            keep: Vec::new(),
+            layers: Vec::new(),
+            ladder: Ladder::default(),
+            connect_timeout: Duration::from_secs(30),
+            start: Start::default(),
+            idle: None,
+            restart: Restart::default(),
+        }
+    }
+
+    /// What it is called in its set.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_os_string());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_os_string()));
+        self
+    }
+
+    /// Sets a variable of the server's environment, which is otherwise ours.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.insert(name.as_ref().to_os_string(), Some(value.as_ref().to_os_string()));
+        self
+    }
+
+    /// Takes a variable out.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.env.insert(name.as_ref().to_os_string(), None);
+        self
+    }
+
+    /// Begins with no variable at all.
+    #[must_use]
+    pub fn env_clear(mut self) -> Self {
+        self.clear_env = true;
+        self.env.clear();
+        self
+    }
+
+    /// The server's working directory, which is otherwise ours.
+    #[must_use]
+    pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
+        self.cwd = Some(path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Where its standard error goes; to ours unless told otherwise.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// A program that is meant to outlive the server; see [`Command::keep`].
+    #[must_use]
+    pub fn keep(mut self, program: impl AsRef<OsStr>) -> Self {
+        self.keep.push(program.as_ref().to_os_string());
+        self
+    }
+
+    /// Whether a layer of containment is wanted; see [`Command::layer`].
+    #[must_use]
+    pub fn layer(mut self, layer: Layer, wanted: Use) -> Self {
+        self.layers.push((layer, wanted));
+        self
+    }
+
+    /// How it is ended: close stdin, 2 s, SIGTERM, 2 s, SIGKILL unless told otherwise.
+    #[must_use]
+    pub fn ladder(mut self, ladder: Ladder) -> Self {
+        self.ladder = ladder;
+        self
+    }
+
+    /// How long it may take to come up and answer `initialize`; 30 s unless told otherwise.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// When it is started; at once unless told otherwise.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Ends it when nobody has called it for so long; the next call starts it again. Never unless told otherwise.
+    #[must_use]
+    pub fn idle_stop(mut self, after: Duration) -> Self {
+        self.idle = Some(after);
+        self
+    }
+
+    /// What happens when it ends by itself; it is restarted with back-off unless told otherwise.
+    #[must_use]
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// What containment starts, with pipes for the protocol.
+    pub(crate) fn command(&self) -> io::Result<Command> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).label(&self.name).stdin(Stdio::Pipe).stdout(Stdio::Pipe).ladder(self.ladder);
+        command.stderr(match &self.stderr {
+            Stderr::Inherit => Stdio::Inherit,
+            Stderr::Null => Stdio::Null,
+            Stderr::File(path) => File::options().append(true).create(true).open(path)?.into(),
+        });
+        if self.clear_env {
+            command.env_clear();
+        }
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        for program in &self.keep {
+            command.keep(program);
+        }
+        for (layer, wanted) in &self.layers {
+            command.layer(*layer, *wanted);
+        }
+        Ok(command)
+    }
+}
+
+impl fmt::Debug for ServerSpec {
+    /// Without arguments and values of variables, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSpec")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("variables", &self.env.keys())
+            .field("start", &self.start)
+            .field("idle", &self.idle)
+            .field("restart", &self.restart)
+            .finish_non_exhaustive()
+    }
+}

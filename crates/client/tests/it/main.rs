@@ -1,0 +1,6 @@
+//! Promises on real processes: hosts of their own, ended in every way, and what is left of them.
+
+mod comparison;
+mod host;
+mod refreshes;
+mod scenarios;
