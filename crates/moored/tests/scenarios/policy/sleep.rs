@@ -125,7 +125,9 @@ fn s15_a_superseded_server_that_is_silent_sleeps_and_the_newest_does_not() {
         wait_until_state(&scene, 0, "hibernating");
         let rows = ps(&scene);
         assert_eq!(rows[1]["state"], "running", "{rows:?}");
-        assert_eq!(events(&scene, "hibernated")[0]["why"], "superseded");
+        wait_until("it is written down", DEADLINE, || {
+            events(&scene, "hibernated").first().map(|event| assert_eq!(event["why"], "superseded"))
+        });
         old.assert_echo(1, "not lost");
         new.assert_echo(1, "nor this one");
         finish_all(&scene, vec![old, new]);
