@@ -96,7 +96,9 @@ pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(_) => return None,
     };
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let asked = crate::keep_rule::needs_arguments(exe.as_deref());
+    let read =
+        |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok().filter(|_| asked).unwrap_or_default();
     Some(RunningProgram { exe, name: read("comm"), args: read("cmdline") })
 }
 

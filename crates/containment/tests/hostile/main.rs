@@ -1,0 +1,10 @@
+//! Servers that fight their guardians, and what is promised all the same.
+//!
+//! - `kept`: that pretend to be what is kept, or storm beside it.
+
+#![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
+
+#[allow(dead_code, reason = "each target uses its part of it")]
+#[path = "../common/mod.rs"]
+mod common;
+mod kept;
