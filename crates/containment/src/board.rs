@@ -244,6 +244,11 @@ impl Board<'_> {
         (self.get(Word::KeptCount) as usize).min(MOST_KEPT)
     }
 
+    /// Whether a kept process has, or had, that number.
+    pub(crate) fn may_be_kept(self, pid: i32) -> bool {
+        (0..self.kept_count()).any(|i| self.kept(i)[0] == pid as u64)
+    }
+
     pub(crate) fn is_kept(self, pid: i32, ticks: u64) -> bool {
         (0..self.kept_count()).any(|i| self.kept(i) == [pid as u64, ticks])
     }

@@ -170,14 +170,16 @@ pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
     }
 }
 
+/// Cheap for those who are not: there may be thousands of them, and each look that takes long is one in which they fork.
 fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
-    if rules.count == 0 && board.kept_count() == 0 {
-        return false;
+    let ticks = || proc::stat(pid).map(|stat| stat.ticks);
+    if board.may_be_kept(pid) && ticks().is_some_and(|ticks| board.is_kept(pid, ticks)) {
+        return true;
     }
-    let Some(stat) = proc::stat(pid) else { return false };
-    let kept = board.is_kept(pid, stat.ticks) || keep::matches(rules, pid);
-    if kept {
-        board.add_kept(pid, stat.ticks);
+    // The dead run nothing, and are told by that.
+    let kept = keep::matches(rules, pid);
+    if kept && let Some(ticks) = ticks() {
+        board.add_kept(pid, ticks);
     }
     kept
 }
@@ -185,8 +187,9 @@ fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
 /// Whether every child that we have is a kept one. As the reaper of all that lose their parent, we then have no other
 /// descendant that is not below a kept one.
 pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
+    // The first other one tells all.
     let mut others = false;
-    let could_look = own_children(|pid| others |= !is_spared(pid, rules, board));
+    let could_look = own_children(|pid| others = others || !is_spared(pid, rules, board));
     could_look && !others
 }
 
