@@ -1,6 +1,7 @@
 //! Servers that fight their guardians, and what is promised all the same.
 //!
-//! - `kept`: that pretend to be what is kept, or storm beside it.
+//! - `kept`: that pretend to be what is kept, or storm beside it;
+//! - `traced`: that hold a guardian, or are held themselves, by a debugger.
 
 #![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
 
@@ -8,3 +9,4 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod kept;
+mod traced;

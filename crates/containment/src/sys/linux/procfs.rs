@@ -131,6 +131,12 @@ pub(crate) fn pid_namespace() -> io::Result<u64> {
     number.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Now, on the scale of the guardians' clock.
+pub(crate) fn now_in_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
 /// Now, on the scale of start times.
 pub(crate) fn now_in_ticks() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
