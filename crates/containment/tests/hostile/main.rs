@@ -1,6 +1,7 @@
 //! Servers that fight their guardians, and what is promised all the same.
 //!
 //! - `kept`: that pretend to be what is kept, or storm beside it;
+//! - `locked`: that play dead or alive for a sweep;
 //! - `traced`: that hold a guardian, or are held themselves, by a debugger.
 
 #![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
@@ -9,4 +10,5 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod kept;
+mod locked;
 mod traced;

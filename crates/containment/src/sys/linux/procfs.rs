@@ -117,6 +117,21 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
+/// Who took a lock on a whole file of that number. The file system is not compared: stacked ones tell us another than
+/// the kernel's own list has.
+pub(crate) fn lockers(inode: u64) -> io::Result<Vec<u32>> {
+    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is somebody who waits.
+    let locks = fs::read_to_string("/proc/locks")?;
+    let ending = format!(":{inode}");
+    let locker = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let is_flock = fields.next() == Some("FLOCK");
+        let pid = fields.nth(2)?.parse().ok()?;
+        (is_flock && fields.next()?.ends_with(&ending)).then_some(pid)
+    };
+    Ok(locks.lines().filter_map(locker).collect())
+}
+
 /// This boot, so that numbers of an earlier one are not taken for numbers of now.
 pub(crate) fn boot_id() -> io::Result<u128> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
