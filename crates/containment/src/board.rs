@@ -130,6 +130,8 @@ pub(crate) mod proof {
     pub(crate) const NAMESPACE: u64 = 4;
     /// All children that are left are kept ones.
     pub(crate) const ONLY_KEPT: u64 = 8;
+    /// All children that are left, but for kept ones, are dead and held back by a debugger.
+    pub(crate) const ONLY_DEAD: u64 = 16;
 }
 
 /// Steps of starting, in order; where one fails, nothing after it was tried.

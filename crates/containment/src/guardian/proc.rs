@@ -80,6 +80,16 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
 }
 
+/// How a dead process ended, as a raw wait status; `None` if we may not know.
+pub(crate) fn exit_status(pid: i32) -> Option<i32> {
+    let mut bytes = [0_u8; 512];
+    // The dead have no executable. Who may not look is told so before, and would read a status of 0.
+    if call::read_link(path(pid, b"exe").as_path(), &mut bytes) != Err(Errno::NOENT) {
+        return None;
+    }
+    crate::stat::exit_status(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
+}
+
 /// Calls `each` with every number that is a name in the folder: processes in /proc, threads in a task folder.
 pub(crate) fn numbers_in(folder: &CStr, mut each: impl FnMut(i32)) {
     names_in(Fd::CWD, folder, |_, name| {

@@ -228,12 +228,18 @@ impl Watch {
             // It left somebody behind; had it not, nobody would have to be asked to end.
             self.feed(Event::ServerExited);
         }
-        if self.looks_for_kept()
-            && tree::only_kept_left(self.rules, self.session.board)
-            // Twice: a process that changed parents while the list was read may be missing from it.
-            && tree::only_kept_left(self.rules, self.session.board)
-        {
-            self.session.board.add_bits(Word::Proof, proof::ONLY_KEPT);
+        if self.looks_for_kept() || matches!(self.state, State::Killing { .. }) {
+            self.look_who_is_left();
+        }
+    }
+
+    fn look_who_is_left(&mut self) {
+        let look = || tree::proof_by_children(self.rules, self.session.board);
+        // Twice: a process that changed parents while the list was read may be missing from it.
+        let proof = if look() == 0 { 0 } else { look() };
+        if proof != 0 {
+            self.session.board.add_bits(Word::Proof, proof);
+            self.learn_status_of_held_server();
             self.feed(Event::Empty);
         }
     }

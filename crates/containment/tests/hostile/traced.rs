@@ -1,10 +1,15 @@
 //! Debuggers. Whoever traces a process can stop it for good, and keeps its dead body from its parent.
 
 use std::fs;
+use std::io::Read as _;
+use std::process::Stdio;
 use std::thread;
+use std::time::Duration;
 
-use moored_containment::EndReason;
+use moored_containment::{EndReason, Proof, ServerExit};
+use moored_testkit::MarkGuard;
 
+use crate::common::DEADLINE;
 use crate::common::ending::Ending;
 use crate::common::hold::{Cell, Hold, cells_with};
 use crate::common::host::{Host, Plan};
@@ -56,5 +61,28 @@ fn a_traced_guardian_does_not_keep_an_owner_from_ending_its_session_needs_perl()
             "{cell:?}: {report:?}"
         );
         assert_nothing_left(&mut host);
+    });
+}
+
+/// A bystander's debugger keeps the dead server: it is dead all the same, and `/proc` tells of what.
+#[test]
+fn a_server_whose_body_is_held_by_a_debugger_is_gone_needs_perl() {
+    in_each_cell(|cell| {
+        let host = Plan::new(cell, Ending::Terminate).script(r#"touch "$1/ready"; exec sleep 600"#).start();
+        let seize = "syscall(101, 0x4206, $ARGV[0] + 0, 0, 0) == 0 or die; $| = 1; print 1; sleep 600";
+        let debugger = MarkGuard::fresh();
+        let mut perl = debugger.wrapping().user(cell.0).command("perl", ["-e", seize]);
+        let mut perl = perl.arg(host.who().server.to_string()).stdout(Stdio::piped()).spawn().expect("perl");
+        let mut said = [0];
+        perl.stdout.take().expect("a pipe").read_exact(&mut said).expect("it holds the server");
+        host.bring_end();
+        let report = host.report().expect("a report");
+        assert!(report.verified && report.survivors.is_empty(), "{cell:?}: {report:?}");
+        assert_eq!(report.proof, [Proof::OnlyDeadLeft], "{cell:?}: {report:?}");
+        // SIGTERM it does not even get: its debugger is asked first, and does not answer.
+        assert_eq!(report.status, Some(ServerExit::Signal(9)), "{cell:?}: {report:?}");
+        assert!(report.took < Duration::from_secs(2), "{cell:?}: {report:?}");
+        perl.kill().and_then(|()| perl.wait()).expect("our child");
+        debugger.wait_until_none(DEADLINE).expect("it is dead");
     });
 }
