@@ -99,7 +99,11 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
 pub(crate) fn sweep_one(found: &FoundRecord, live: &[SessionId]) -> io::Result<Option<SweptSession>> {
     let record = &found.record;
     if record.owner.boot != BootId::current()? || is_elsewhere(record)? {
-        // Nothing outlives a boot, or its namespace.
+        // Nothing outlives a boot, or its namespace; but for the folder of a group, in the same boot.
+        if let Some(leaf) = record.leaf.as_ref().and_then(|path| sys::adopt_leaf(path, &leaf_name(record.id)))
+        {
+            leaf.remove()?;
+        }
         found.remove()?;
         return Ok(None);
     }

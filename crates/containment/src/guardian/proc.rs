@@ -93,14 +93,14 @@ pub(crate) fn exit_status(pid: i32) -> Option<i32> {
 /// Calls `each` with every number that is a name in the folder: processes in /proc, threads in a task folder.
 pub(crate) fn numbers_in(folder: &CStr, mut each: impl FnMut(i32)) {
     names_in(Fd::CWD, folder, |_, name| {
-        if let Some(n) = crate::stat::number(name).and_then(|n| i32::try_from(n).ok()) {
+        if let Some(n) = crate::stat::number(name.to_bytes()).and_then(|n| i32::try_from(n).ok()) {
             each(n);
         }
     });
 }
 
 /// Calls `each` with the opened folder and every name in it that is a folder or may be one.
-pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &[u8])) {
+pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &CStr)) {
     const DT_UNKNOWN: u8 = 0;
     const DT_DIR: u8 = 4;
     let Ok(dir) = call::openat(at, folder, call::O_RDONLY | call::O_DIRECTORY) else { return };
@@ -116,7 +116,7 @@ pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &[u8])) {
             if let (Some(name), DT_UNKNOWN | DT_DIR) = (name, *kind)
                 && !matches!(name.to_bytes(), b"." | b"..")
             {
-                each(dir, name.to_bytes());
+                each(dir, name);
             }
             rest = rest.get(len.max(1)..).unwrap_or(&[]);
         }
