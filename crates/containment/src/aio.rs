@@ -159,10 +159,11 @@ impl Contained {
             return report;
         }
         self.link.give_up_on_one();
-        match tokio::time::timeout(patience, self.wait_ended()).await {
-            Ok(report) => report,
-            Err(_) => Err(self.link.stuck()),
+        if let Ok(report) = tokio::time::timeout(patience, self.wait_ended()).await {
+            return report;
         }
+        self.link.give_up_on_both()?;
+        self.link.report().cloned().ok_or_else(|| self.link.stuck())
     }
 }
 

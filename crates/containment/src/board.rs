@@ -130,6 +130,8 @@ pub(crate) mod proof {
     pub(crate) const NAMESPACE: u64 = 4;
     /// All children that are left are kept ones.
     pub(crate) const ONLY_KEPT: u64 = 8;
+    /// All children that are left, but for kept ones, are dead and held back by a debugger.
+    pub(crate) const ONLY_DEAD: u64 = 16;
 }
 
 /// Steps of starting, in order; where one fails, nothing after it was tried.
@@ -242,6 +244,11 @@ impl Board<'_> {
 
     pub(crate) fn kept_count(self) -> usize {
         (self.get(Word::KeptCount) as usize).min(MOST_KEPT)
+    }
+
+    /// Whether a kept process has, or had, that number.
+    pub(crate) fn may_be_kept(self, pid: i32) -> bool {
+        (0..self.kept_count()).any(|i| self.kept(i)[0] == pid as u64)
     }
 
     pub(crate) fn is_kept(self, pid: i32, ticks: u64) -> bool {

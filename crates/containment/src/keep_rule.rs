@@ -19,29 +19,53 @@ pub(crate) struct Program<'a> {
 const NAME_LENGTH: usize = 15;
 
 /// Programs that are somebody else: what they run is the file named in their arguments.
-const INTERPRETERS: [&[u8]; 14] = [
+const INTERPRETERS: [&[u8]; 22] = [
     b"sh", b"bash", b"dash", b"zsh", b"ksh", b"busybox", b"node", b"nodejs", b"deno", b"bun", b"python",
-    b"python3", b"perl", b"ruby",
+    b"python3", b"perl", b"ruby", b"php", b"lua", b"awk", b"gawk", b"mawk", b"tclsh", b"Rscript", b"gjs",
 ];
 
 fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
 }
 
-/// Whether the rule means that process.
+/// Whether the rule means that process. A process can call itself what it likes (`PR_SET_NAME`), so its short name counts
+/// only where nothing better is to be had, and never alone.
 pub(crate) fn matches(rule: &[u8], program: &Program<'_>) -> bool {
-    let is_path = rule.contains(&b'/');
-    let named = |path: &[u8]| if is_path { path == rule } else { last_part(path) == rule };
-    let name = program.name.trim_ascii_end();
-    let name_fits = name == last_part(rule).get(..NAME_LENGTH).unwrap_or(last_part(rule));
-    let Some(exe) = program.exe else {
-        // Could not look: in doubt it is kept.
-        return name_fits;
-    };
+    let Some(exe) = program.exe else { return is_called(rule, program) };
     // A program that was replaced on disk while it runs is still that program.
     let exe = exe.strip_suffix(b" (deleted)").unwrap_or(exe);
-    named(exe)
-        || (name_fits || is_interpreter(exe)) && program.args.split(|b| *b == 0).skip(1).take(2).any(named)
+    let is_path = rule.contains(&b'/');
+    let named = |path: &[u8]| if is_path { path == rule } else { last_part(path) == rule };
+    named(exe) || script(exe, program.args).is_some_and(named)
+}
+
+/// Whether the arguments have a say: of most programs the executable tells all.
+pub(crate) fn needs_arguments(exe: Option<&[u8]>) -> bool {
+    exe.is_none_or(|exe| is_interpreter(exe.strip_suffix(b" (deleted)").unwrap_or(exe)))
+}
+
+/// We may not look at the executable: both the kernel's short name and the name that it was started by must fit.
+fn is_called(rule: &[u8], program: &Program<'_>) -> bool {
+    let rule = last_part(rule);
+    let started_as = program.args.split(|b| *b == 0).next().unwrap_or(b"");
+    let short = rule.get(..NAME_LENGTH).unwrap_or(rule);
+    program.name.trim_ascii_end() == short && last_part(started_as) == rule
+}
+
+/// What an interpreter runs: its first argument that is no option. What comes after that is the script's own.
+fn script<'a>(exe: &[u8], args: &'a [u8]) -> Option<&'a [u8]> {
+    if !is_interpreter(exe) {
+        return None;
+    }
+    let mut args = args.split(|b| *b == 0);
+    let started_as = last_part(args.next()?);
+    let mut operands = args.filter(|arg| !arg.is_empty() && !arg.starts_with(b"-"));
+    match operands.next()? {
+        // `busybox sh FILE`, `deno run FILE`: the program's own word comes first.
+        _ if started_as == b"busybox" => operands.next(),
+        b"run" if matches!(last_part(exe), b"deno" | b"bun") => operands.next(),
+        file => Some(file),
+    }
 }
 
 fn is_interpreter(exe: &[u8]) -> bool {
@@ -77,13 +101,35 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_looked_at_is_kept_by_its_short_name() {
-        let agent = Program { exe: None, name: b"ssh-agent\n", args: b"" };
+    fn what_is_named_in_a_scripts_own_arguments_is_not_run() {
+        for (exe, args) in [
+            ("/usr/bin/python3.11", "python3\0worker.py\0tmux\0"),
+            ("/usr/bin/python3.11", "python3\0-c\0pass\0tmux\0"),
+            ("/usr/bin/dash", "sh\0./w.sh\0tmux\0"),
+            ("/opt/notkept", "./notkept\0tmux\0"),
+        ] {
+            assert!(!matches(b"tmux", &program(exe, "tmux\n", args)), "{args:?}");
+        }
+        for (exe, args) in [
+            ("/usr/bin/python3.11", "python3\0-u\0/opt/tmux\0worker.py\0"),
+            ("/bin/busybox", "busybox\0sh\0/opt/tmux\0"),
+            ("/bin/busybox", "sh\0/opt/tmux\0"),
+            ("/usr/bin/deno", "deno\0run\0-A\0/opt/tmux\0"),
+        ] {
+            assert!(matches(b"tmux", &program(exe, "x\n", args)), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_looked_at_is_kept_by_what_it_is_called_twice() {
+        let agent = Program { exe: None, name: b"ssh-agent\n", args: b"/usr/bin/ssh-agent\0-s\0" };
         assert!(
             matches(b"ssh-agent", &agent)
                 && matches(b"/usr/bin/ssh-agent", &agent)
                 && !matches(b"ssh", &agent)
         );
+        let renamed = Program { args: b"./notkept\0ssh-agent\0", ..agent };
+        assert!(!matches(b"ssh-agent", &renamed), "anybody can give himself a short name");
     }
 
     #[test]

@@ -70,6 +70,7 @@ mod stat;
 mod stdio;
 mod strength;
 mod sweep;
+mod sweep_life;
 mod sweep_look;
 mod sweep_plan;
 #[allow(unsafe_code, reason = "the one room that talks to the kernel; each use says what makes it sound")]

@@ -1,7 +1,10 @@
 //! The owner's end of a session: what both handles, the blocking and the async one, are made of.
 //!
 //! It hears the guardians and asks them to end; it never waits in [`Link::hear`], so that either handle can wait in its
-//! own way. If both guardians are gone without a word, it does by record and mark what they would have done.
+//! own way. If both guardians are gone without a word, it does by record and mark what they would have done
+//! (`conclude`).
+
+mod conclude;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,10 +16,9 @@ use crate::cookie::SessionId;
 use crate::identity::{BootId, ProcessIdentity};
 use crate::ladder::{Ladder, Rung};
 use crate::record::Record;
-use crate::report::{EndReason, EndReport, ServerExit};
+use crate::report::{EndReport, ServerExit};
 use crate::runtime_dir::OwnRecord;
 use crate::strength::Strength;
-use crate::sweep;
 use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.
@@ -247,49 +249,12 @@ impl Link {
             self.ask(reason, ladder);
             if !self.wait_for_report(Some(self.patience(ladder)))? {
                 self.give_up_on_one();
-                self.wait_for_report(Some(self.patience(ladder)))?;
+                if !self.wait_for_report(Some(self.patience(ladder)))? {
+                    self.give_up_on_both()?;
+                }
             }
         }
         self.report.clone().ok_or_else(|| self.stuck())
-    }
-
-    /// A guardian has finished: the report is on the board, and the outer guardian is collected.
-    fn conclude(&mut self) {
-        self.outer.reap();
-        self.report = Some(EndReport::read(self.id(), self.strength.clone(), self.shared.board()));
-    }
-
-    /// Both guardians are gone without a word. The server died with the inner one; its orphans carry the mark.
-    fn conclude_alone(&mut self) -> Result<(), EndError> {
-        self.outer.reap();
-        let began = Instant::now();
-        let board = self.shared.board();
-        let mut report = EndReport::read(self.id(), self.strength.clone(), board);
-        // They may have come to the end of the tree before they were killed; then only what comes after is left to do.
-        let tree_done = board.get(Word::TreeDone) != 0;
-        let mut record = self.record.clone();
-        if report.on_end.is_some() {
-            record.on_end = Vec::new();
-        }
-        let mut found = self.file.as_ref().and_then(|file| file.reopen().ok().flatten());
-        if let Some(found) = &mut found {
-            // Nobody else may sweep it meanwhile; a sweep that was quicker has done all of it.
-            let _ = found.claim();
-        }
-        record.kept.clone_from(&report.kept);
-        let swept = sweep::sweep_own(&record, found.as_ref())
-            .map_err(|source| EndError::Io { session: self.record.id, source })?;
-        report.ended.kill += swept.ended.len() as u64;
-        report.survivors.extend(swept.survivors);
-        report.kept = swept.kept;
-        report.on_end = report.on_end.or(swept.on_end);
-        report.took = began.elapsed();
-        report.verified &= tree_done && report.survivors.is_empty();
-        if !tree_done {
-            report.reason = EndReason::GuardiansDied;
-        }
-        self.report = Some(report);
-        Ok(())
     }
 }
 

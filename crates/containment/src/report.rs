@@ -122,6 +122,8 @@ pub enum Proof {
     NamespaceReaped,
     /// All children that the subreaper had left were kept ones.
     OnlyKeptLeft,
+    /// All children that the subreaper had left, but for kept ones, had ended; a debugger kept it from collecting them.
+    OnlyDeadLeft,
 }
 
 impl Proof {
@@ -249,6 +251,7 @@ fn read_proof(board: Board<'_>) -> Vec<Proof> {
         (proof::UNPOPULATED, Proof::Unpopulated),
         (proof::NAMESPACE, Proof::NamespaceReaped),
         (proof::ONLY_KEPT, Proof::OnlyKeptLeft),
+        (proof::ONLY_DEAD, Proof::OnlyDeadLeft),
     ]
     .into_iter()
     .filter(|(bit, _)| bits & bit != 0)

@@ -198,8 +198,13 @@ impl FoundRecord {
     /// # Errors
     /// If the lock cannot be tried.
     pub fn claim(&mut self) -> io::Result<bool> {
-        // It may have ended, and been removed, between the opening and the lock.
-        if !sys::lock_exclusively(&self.file)? || !self.is_current() {
+        Ok(sys::lock_exclusively(&self.file)? && self.read_again()?)
+    }
+
+    /// Whether it is still on record; if so, with all that was written since.
+    pub(crate) fn read_again(&mut self) -> io::Result<bool> {
+        // It may have ended, and been removed, between the opening and now.
+        if !self.is_current() {
             return Ok(false);
         }
         // And a guardian may have written its last lines: who is kept, and that it is over.
@@ -208,6 +213,11 @@ impl FoundRecord {
             None => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Who has locked it, of those that can be seen and, outside of the first PID namespace, that are alive.
+    pub(crate) fn lockers(&self) -> io::Result<Vec<u32>> {
+        sys::lockers(self.file.metadata()?.ino())
     }
 
     fn is_current(&self) -> bool {

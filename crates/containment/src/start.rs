@@ -10,6 +10,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::board::{Board, NO_FD, Word, flag, packet};
 use crate::command::{Command, Recording};
@@ -24,6 +25,9 @@ use crate::strength::{Layer, Use};
 use crate::sweep::leaf_name;
 use crate::sys::{self, Heard};
 use crate::texts::{Texts, on_end_argv};
+
+/// How long the guardians may take to undo a start that failed.
+const PATIENCE_WITH_FAILURE: Duration = Duration::from_secs(60);
 
 /// What [`start`] gives: the link to the guardians, and our ends of the server's files.
 pub(crate) struct Started {
@@ -129,12 +133,12 @@ fn attempt(command: &Command, layers: &[Layer]) -> Result<Started, StartError> {
         // Our end goes first: whatever runs by now is ended by the guardians for that.
         Ok(None) => {
             drop(socket);
-            outer.reap();
+            outer.reap(PATIENCE_WITH_FAILURE);
             return Err(stage_error(command, shared.board()));
         }
         Err(error) => {
             drop(socket);
-            outer.reap();
+            outer.reap(PATIENCE_WITH_FAILURE);
             return Err(failed(error));
         }
     };
@@ -260,7 +264,7 @@ fn make_leaf(
 
 fn fill(board: Board<'_>, command: &Command, layers: &[Layer], record: &Record, texts: &Texts) {
     let bit = |layer, bit| if layers.contains(&layer) { bit } else { 0 };
-    let nanos = |d: std::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let flags = bit(Layer::Guardian, flag::SUBREAPER)
         | bit(Layer::Landlock, flag::SEALED)
         | bit(Layer::Pidns, flag::STRICT)

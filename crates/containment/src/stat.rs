@@ -58,6 +58,15 @@ pub(crate) fn name(line: &[u8]) -> Option<&[u8]> {
     line.get(open + 1..close)
 }
 
+/// The last field, which of a dead process is its raw wait status.
+#[cfg_attr(not(test), allow(dead_code, reason = "the guardian needs it, the library does not"))]
+pub(crate) fn exit_status(line: &[u8]) -> Option<i32> {
+    let close = line.iter().rposition(|b| *b == b')')?;
+    // The state is field 3 of proc(5), the exit code field 52.
+    let status = number(line.get(close + 2..)?.split(|b| *b == b' ').nth(49)?)?;
+    i32::try_from(status).ok()
+}
+
 /// A decimal number that fills the whole slice, but for blanks and a line end around it.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     let digits = digits.trim_ascii();
@@ -98,6 +107,13 @@ mod tests {
         assert_eq!(Stat::parse(b"42 (cat) S 7 42 41 0"), None);
         assert_eq!(Stat::parse(b""), None);
         assert_eq!(Stat::parse(b"42 (cat"), None);
+    }
+
+    #[test]
+    fn the_exit_status_is_the_last_field_of_a_whole_line() {
+        let line = format!("42 (x y) Z 7 {}15\n", "0 ".repeat(47));
+        assert_eq!(exit_status(line.as_bytes()), Some(15));
+        assert_eq!(exit_status(b"42 (x y) Z 7 0 0 15\n"), None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What a crash of everything left: found by record, cookie and identity, and ended.
 //!
-//! A session whose record can be locked and whose owner is dead has lost all of its keepers. What is left of it carries
-//! its cookie. The plan is pure (`sweep_plan`); the doing looks again before every signal, and goes on until two looks in
+//! What is left of a session that has lost all of its keepers (`sweep_life`) carries its cookie. The plan is pure (`sweep_plan`); the doing looks again before every signal, and goes on until two looks in
 //! a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
@@ -14,6 +13,7 @@ use crate::record::Record;
 use crate::report::{ServerExit, Survivor, SurvivorReason};
 use crate::runtime_dir::{FoundRecord, RuntimeDir};
 use crate::stdio::Stdio;
+use crate::sweep_life::{is_dead, is_elsewhere};
 use crate::sweep_look::{CleanLooks, look};
 use crate::sweep_plan::targets;
 use crate::sys;
@@ -95,28 +95,15 @@ pub fn sweep(folder: &RuntimeDir) -> io::Result<SweepReport> {
     Ok(report)
 }
 
-/// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead. Of a session of
-/// another PID namespace we cannot tell: neither its owner nor what is left of it can be seen from here.
-fn is_dead(found: &mut FoundRecord) -> io::Result<bool> {
-    if !found.claim()? {
-        return Ok(false);
-    }
-    if is_elsewhere(&found.record)? {
-        return sys::pid_namespace_is_gone(found.record.pid_namespace);
-    }
-    Ok(!found.record.owner.is_alive()?)
-}
-
-/// Of this boot, but of another PID namespace.
-fn is_elsewhere(record: &Record) -> io::Result<bool> {
-    Ok(record.owner.boot == BootId::current()? && record.pid_namespace != sys::pid_namespace()?)
-}
-
 /// Sweeps one session whose record the caller has claimed.
 pub(crate) fn sweep_one(found: &FoundRecord, live: &[SessionId]) -> io::Result<Option<SweptSession>> {
     let record = &found.record;
     if record.owner.boot != BootId::current()? || is_elsewhere(record)? {
-        // Nothing outlives a boot, or its namespace.
+        // Nothing outlives a boot, or its namespace; but for the folder of a group, in the same boot.
+        if let Some(leaf) = record.leaf.as_ref().and_then(|path| sys::adopt_leaf(path, &leaf_name(record.id)))
+        {
+            leaf.remove()?;
+        }
         found.remove()?;
         return Ok(None);
     }

@@ -172,6 +172,17 @@ impl Watch {
         board.set_once(Word::TreeDoneAt, call::now());
     }
 
+    /// A server that is dead and cannot be collected, for a debugger holds it back: `/proc` tells how it ended.
+    pub(super) fn learn_status_of_held_server(&mut self) {
+        if self.server != 0
+            && tree::is_dead(self.server)
+            && let Some(status) = proc::exit_status(self.server)
+        {
+            self.server = 0;
+            self.tell_server_exited(status);
+        }
+    }
+
     /// Who left the server's group may still be in the domain; nobody can tell, so the stroke comes in any case.
     fn end_without_subreaper(&mut self) {
         if self.can_strike_domain() {

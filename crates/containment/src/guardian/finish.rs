@@ -22,19 +22,20 @@ pub(crate) fn leave_nothing(session: &Session) {
     }
     let rules = session.texts().map_or(List { block: &[], count: 0 }, |texts| texts.keep_rules);
     // Those who were waited for in vain already are not waited for again.
-    let patience = if board.survivor_count() == 0 { board.get(Word::Verify) } else { 0 };
+    let in_vain = board.get(Word::VerifyAt) != 0 && board.get(Word::Proof) & !proof::UNPOPULATED == 0;
+    let patience = if in_vain || board.survivor_count() > 0 { 0 } else { board.get(Word::Verify) };
     let until = call::now().saturating_add(patience);
     loop {
-        if reap_all() == Waited::NoChildren || tree::only_kept_left(rules, board) {
+        if reap_all() == Waited::NoChildren || tree::proof_by_children(rules, board) != 0 {
             return;
         }
+        let _ = tree::kill_children(rules, board);
         if call::now() >= until {
             if let Some(mut tree) = Tree::new() {
                 tree::note_survivors(&mut tree, rules, board);
             }
             return;
         }
-        let _ = tree::kill_children(rules, board);
         call::poll(&mut [], Some(LOOK_AGAIN));
     }
 }

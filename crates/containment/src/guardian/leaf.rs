@@ -79,19 +79,33 @@ pub(crate) fn remove(session: &Session, name: &CStr) {
         call::poll(&mut [], Some(pause));
         pause *= 2;
         if pause > 8 * FIRST_PAUSE {
-            remove_inside(parent, name, 0);
+            remove_inside(parent, name);
         }
     }
 }
 
-fn remove_inside(at: Fd, name: &CStr, depth: u32) {
-    const DEEPEST: u32 = 32;
-    if depth == DEEPEST {
-        return;
+/// Removes the empty groups inside that one, however deep they are. Each step removes what it can here, and goes on below
+/// what it cannot, or back up: two open files and no recursion, for the tree decides how deep this goes.
+fn remove_inside(parent: Fd, name: &CStr) {
+    const MOST_STEPS: u32 = 4096;
+    let open = |at: Fd, name: &CStr| call::openat(at, name, call::O_RDONLY | call::O_DIRECTORY);
+    let Ok(mut at) = open(parent, name) else { return };
+    let mut depth = 0_u32;
+    for _ in 0..MOST_STEPS {
+        let mut below = None;
+        proc::names_in(at, c".", |dir, inner| {
+            if call::rmdir(dir, inner).is_err() && below.is_none() {
+                below = open(dir, inner).ok();
+            }
+        });
+        let next = match below {
+            Some(below) => Ok((below, depth + 1)),
+            None if depth == 0 => break,
+            None => open(at, c"..").map(|above| (above, depth - 1)),
+        };
+        let Ok((next, new_depth)) = next else { break };
+        call::close(at);
+        (at, depth) = (next, new_depth);
     }
-    proc::names_in(at, name, |dir, inner| {
-        let inner = Line::new().text(inner);
-        remove_inside(dir, inner.as_path(), depth + 1);
-        let _ = call::rmdir(dir, inner.as_path());
-    });
+    call::close(at);
 }

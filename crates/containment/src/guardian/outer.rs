@@ -59,13 +59,15 @@ pub(crate) fn run(session: Session) -> i32 {
 fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
     let signals = call::child_signal_fd().ok();
     let mut owner = Some(session.owner_pidfd);
+    let mut owner_died_at = 0;
     let mut stuck_at = None;
     loop {
         let mut fds = [PollFd::readable(Some(pidfd)), PollFd::readable(owner), PollFd::readable(signals)];
         call::poll(&mut fds, stuck_at.map(|at: u64| at.saturating_sub(call::now())));
         if fds[1].is_ready() {
             owner = None;
-            stuck_at = Some(latest_end(session));
+            owner_died_at = call::now();
+            stuck_at = Some(latest_end(session, owner_died_at));
         }
         if fds[2].is_ready()
             && let Some(signals) = signals
@@ -76,14 +78,16 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
         }
         if stuck_at.is_some_and(|at| call::now() >= at) {
             // Looked at again: the ladder may have gone on to a step that has its own time.
-            let latest = latest_end(session);
+            let latest = latest_end(session, owner_died_at);
             let stuck = call::now() >= latest;
             stuck_at = (!stuck).then_some(latest);
             if stuck {
                 let _ = call::kill(inner, call::SIGKILL);
             }
         }
-        if fds[0].is_ready() && reap(session, inner) {
+        if fds[0].is_ready() {
+            // A debugger can hold it back from us; it is dead all the same, and what it had is ours.
+            reap(session, inner);
             call::close(pidfd);
             if let Some(signals) = signals {
                 call::close(signals);
@@ -93,18 +97,19 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
     }
 }
 
-/// When the ladder that is under way is over at the latest; one that is not under way begins now.
-fn latest_end(session: &Session) -> u64 {
+/// When the ladder that is under way is over at the latest; one that is not under way should have begun when the owner
+/// died, and that moment stands.
+fn latest_end(session: &Session, owner_died_at: u64) -> u64 {
     let board = session.board;
     let (kill_after, verify) = (board.get(Word::LadderKillAfter), board.get(Word::Verify));
     let from = |at: u64, patience: &[u64]| patience.iter().fold(at.saturating_add(SLACK), |sum, p| sum.saturating_add(*p));
     let until = board.get(Word::LadderUntil);
     match board.get(Word::LadderState) {
-        0 => from(call::now(), &[board.get(Word::LadderGrace), kill_after, verify]),
+        0 => from(owner_died_at, &[board.get(Word::LadderGrace), kill_after, verify]),
         1 => from(until, &[kill_after, verify]),
         2 => from(until, &[verify]),
         3 => from(until, &[]),
-        _ => from(call::now(), &[]),
+        _ => from(owner_died_at.max(board.get(Word::VerifyAt)), &[]),
     }
 }
 
@@ -114,8 +119,8 @@ pub(crate) fn drain(signals: Fd) {
     while call::read(signals, &mut records).is_ok_and(|n| n == records.len()) {}
 }
 
-/// Collects what has ended; whether the inner guardian is among it.
-fn reap(session: &Session, inner: i32) -> bool {
+/// Collects what has ended, the inner guardian among it if nobody holds it back.
+fn reap(session: &Session, inner: i32) {
     loop {
         match call::wait_any() {
             Waited::Reaped(pid, _) if pid == inner => {
@@ -123,10 +128,10 @@ fn reap(session: &Session, inner: i32) -> bool {
                     // The kernel lets the first process of a namespace be reaped only when all the others are gone.
                     session.board.add_bits(Word::Proof, proof::NAMESPACE);
                 }
-                return true;
+                return;
             }
             Waited::Reaped(..) => {}
-            Waited::NoneYet | Waited::NoChildren => return false,
+            Waited::NoneYet | Waited::NoChildren => return,
         }
     }
 }

@@ -80,17 +80,27 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
 }
 
+/// How a dead process ended, as a raw wait status; `None` if we may not know.
+pub(crate) fn exit_status(pid: i32) -> Option<i32> {
+    let mut bytes = [0_u8; 512];
+    // The dead have no executable. Who may not look is told so before, and would read a status of 0.
+    if call::read_link(path(pid, b"exe").as_path(), &mut bytes) != Err(Errno::NOENT) {
+        return None;
+    }
+    crate::stat::exit_status(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
+}
+
 /// Calls `each` with every number that is a name in the folder: processes in /proc, threads in a task folder.
 pub(crate) fn numbers_in(folder: &CStr, mut each: impl FnMut(i32)) {
     names_in(Fd::CWD, folder, |_, name| {
-        if let Some(n) = crate::stat::number(name).and_then(|n| i32::try_from(n).ok()) {
+        if let Some(n) = crate::stat::number(name.to_bytes()).and_then(|n| i32::try_from(n).ok()) {
             each(n);
         }
     });
 }
 
 /// Calls `each` with the opened folder and every name in it that is a folder or may be one.
-pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &[u8])) {
+pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &CStr)) {
     const DT_UNKNOWN: u8 = 0;
     const DT_DIR: u8 = 4;
     let Ok(dir) = call::openat(at, folder, call::O_RDONLY | call::O_DIRECTORY) else { return };
@@ -106,7 +116,7 @@ pub(crate) fn names_in(at: Fd, folder: &CStr, mut each: impl FnMut(Fd, &[u8])) {
             if let (Some(name), DT_UNKNOWN | DT_DIR) = (name, *kind)
                 && !matches!(name.to_bytes(), b"." | b"..")
             {
-                each(dir, name.to_bytes());
+                each(dir, name);
             }
             rest = rest.get(len.max(1)..).unwrap_or(&[]);
         }

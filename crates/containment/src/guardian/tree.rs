@@ -3,9 +3,9 @@
 //! A direct child that we have not reaped is signalled by its number: nobody else can have it. Everything deeper down is
 //! held by a pidfd first and looked at again before the signal is sent.
 
-use crate::bare::call::{self, Errno, Fd};
+use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::bare::map;
-use crate::board::{Board, survived};
+use crate::board::{Board, proof, survived};
 use crate::proc;
 use crate::session::{List, Session};
 use crate::{keep, leaf};
@@ -170,24 +170,47 @@ pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
     }
 }
 
+/// Cheap for those who are not: there may be thousands of them, and each look that takes long is one in which they fork.
 fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
-    if rules.count == 0 && board.kept_count() == 0 {
-        return false;
+    let ticks = || proc::stat(pid).map(|stat| stat.ticks);
+    if board.may_be_kept(pid) && ticks().is_some_and(|ticks| board.is_kept(pid, ticks)) {
+        return true;
     }
-    let Some(stat) = proc::stat(pid) else { return false };
-    let kept = board.is_kept(pid, stat.ticks) || keep::matches(rules, pid);
-    if kept {
-        board.add_kept(pid, stat.ticks);
+    // The dead run nothing, and are told by that.
+    let kept = keep::matches(rules, pid);
+    if kept && let Some(ticks) = ticks() {
+        board.add_kept(pid, ticks);
     }
     kept
 }
 
-/// Whether every child that we have is a kept one. As the reaper of all that lose their parent, we then have no other
-/// descendant that is not below a kept one.
-pub(crate) fn only_kept_left(rules: List, board: Board<'_>) -> bool {
-    let mut others = false;
-    let could_look = own_children(|pid| others |= !is_spared(pid, rules, board));
-    could_look && !others
+/// Bits of [`proof`], if every child that we have is a kept one or dead; none if there is another, or it cannot be told.
+/// As the reaper of all that lose their parent, we then have no other descendant that is not below a kept one. The dead
+/// whom we cannot collect are held back by a debugger; their children are ours already.
+pub(crate) fn proof_by_children(rules: List, board: Board<'_>) -> u64 {
+    let (mut others, mut proof) = (false, 0);
+    let could_look = own_children(|pid| {
+        // The first other one tells all.
+        if others {
+        } else if is_spared(pid, rules, board) {
+            proof |= proof::ONLY_KEPT;
+        } else if is_dead(pid) {
+            proof |= proof::ONLY_DEAD;
+        } else {
+            others = true;
+        }
+    });
+    if could_look && !others { proof } else { 0 }
+}
+
+/// Whether a child of ours has ended, with all its threads, though we may not be able to collect it.
+pub(crate) fn is_dead(pid: i32) -> bool {
+    call::pidfd_open(pid).is_ok_and(|pidfd| {
+        let mut fds = [PollFd::readable(Some(pidfd))];
+        call::poll(&mut fds, Some(0));
+        call::close(pidfd);
+        fds[0].is_ready()
+    })
 }
 
 /// Writes down who is kept, and takes them out of the leaf if there is one: before the leaf is killed, or removed. It is

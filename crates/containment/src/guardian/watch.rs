@@ -15,12 +15,16 @@ use crate::{leaf, tree};
 
 /// How often to look again while killing: nothing tells a parent that a process was handed to it.
 const LOOK_AGAIN: u64 = 1_000_000;
+/// Most that are collected in one turn: a storm dies as fast as it can be collected, and the ladder must go on meanwhile.
+const MOST_A_TURN: u32 = 256;
 
 pub(crate) struct Watch {
     pub(super) session: Session,
     /// 0 when the server is not our child (any more).
     pub(super) server: i32,
     server_ended: bool,
+    /// There may be more to collect than was collected in this turn.
+    in_a_hurry: bool,
     pub(super) ladder: Ladder,
     pub(super) state: State,
     /// The other guardian, while it is to be watched.
@@ -77,6 +81,7 @@ impl Watch {
             session,
             server,
             server_ended: false,
+            in_a_hurry: false,
             ladder,
             state,
             twin,
@@ -121,6 +126,9 @@ impl Watch {
         let mut patience = self.state.deadline().map(|until| until.saturating_sub(call::now()));
         if killing || self.looks_for_kept() || self.signals.is_none() {
             patience = Some(patience.map_or(LOOK_AGAIN, |p| p.min(LOOK_AGAIN)));
+        }
+        if self.in_a_hurry {
+            patience = Some(0);
         }
         call::poll(&mut fds, patience);
         if fds[0].is_ready()
@@ -202,10 +210,14 @@ impl Watch {
             return self.collect_without_subreaper();
         }
         let server_lived = self.server != 0;
-        loop {
+        self.in_a_hurry = true;
+        for _ in 0..MOST_A_TURN {
             match call::wait_any() {
                 Waited::Reaped(pid, status) => self.reaped(pid, status),
-                Waited::NoneYet => break,
+                Waited::NoneYet => {
+                    self.in_a_hurry = false;
+                    break;
+                }
                 Waited::NoChildren => {
                     self.session.board.add_bits(Word::Proof, proof::NO_CHILDREN);
                     return self.feed(Event::Empty);
@@ -216,12 +228,18 @@ impl Watch {
             // It left somebody behind; had it not, nobody would have to be asked to end.
             self.feed(Event::ServerExited);
         }
-        if self.looks_for_kept()
-            && tree::only_kept_left(self.rules, self.session.board)
-            // Twice: a process that changed parents while the list was read may be missing from it.
-            && tree::only_kept_left(self.rules, self.session.board)
-        {
-            self.session.board.add_bits(Word::Proof, proof::ONLY_KEPT);
+        if self.looks_for_kept() || matches!(self.state, State::Killing { .. }) {
+            self.look_who_is_left();
+        }
+    }
+
+    fn look_who_is_left(&mut self) {
+        let look = || tree::proof_by_children(self.rules, self.session.board);
+        // Twice: a process that changed parents while the list was read may be missing from it.
+        let proof = if look() == 0 { 0 } else { look() };
+        if proof != 0 {
+            self.session.board.add_bits(Word::Proof, proof);
+            self.learn_status_of_held_server();
             self.feed(Event::Empty);
         }
     }

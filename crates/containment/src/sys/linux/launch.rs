@@ -135,7 +135,7 @@ fn clone_and_exec(image: BorrowedFd<'_>, args: &[CString], open: &[RawFd]) -> io
     // SAFETY: a plain read of our own variable; the child, which wrote it, has executed or is gone.
     let failed = unsafe { ptr::read_volatile(&raw const recipe.error) };
     if failed != 0 {
-        child.reap();
+        child.reap(std::time::Duration::from_secs(3));
         return Err(io::Error::from_raw_os_error(failed));
     }
     Ok(child)

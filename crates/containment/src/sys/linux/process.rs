@@ -51,12 +51,17 @@ impl GuardianChild {
         &self.0
     }
 
-    /// Waits for its end and collects it. An owner that collects every child itself may have been quicker.
-    pub(crate) fn reap(&self) {
+    /// Waits for its end, but not for ever, and collects it. Whether it has ended. An owner that collects every child
+    /// itself may have been quicker, and a debugger may hold it back.
+    pub(crate) fn reap(&self, patience: Duration) -> bool {
         // One that somebody stopped would never come to its end.
         let _ = self.0.send(libc::SIGCONT);
-        let end = || waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED);
-        while matches!(end(), Err(rustix::io::Errno::INTR)) {}
+        let ended = wait_readable(self.0.as_fd(), Some(patience)).unwrap_or(false);
+        if ended {
+            let end = || waitid(WaitId::PidFd(self.0.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+            while matches!(end(), Err(rustix::io::Errno::INTR)) {}
+        }
+        ended
     }
 }
 

@@ -96,7 +96,9 @@ pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(_) => return None,
     };
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let asked = crate::keep_rule::needs_arguments(exe.as_deref());
+    let read =
+        |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok().filter(|_| asked).unwrap_or_default();
     Some(RunningProgram { exe, name: read("comm"), args: read("cmdline") })
 }
 
@@ -115,6 +117,21 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
+/// Who took a lock on a whole file of that number. The file system is not compared: stacked ones tell us another than
+/// the kernel's own list has.
+pub(crate) fn lockers(inode: u64) -> io::Result<Vec<u32>> {
+    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is somebody who waits.
+    let locks = fs::read_to_string("/proc/locks")?;
+    let ending = format!(":{inode}");
+    let locker = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let is_flock = fields.next() == Some("FLOCK");
+        let pid = fields.nth(2)?.parse().ok()?;
+        (is_flock && fields.next()?.ends_with(&ending)).then_some(pid)
+    };
+    Ok(locks.lines().filter_map(locker).collect())
+}
+
 /// This boot, so that numbers of an earlier one are not taken for numbers of now.
 pub(crate) fn boot_id() -> io::Result<u128> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
@@ -127,6 +144,12 @@ pub(crate) fn pid_namespace() -> io::Result<u64> {
     let link = fs::read_link("/proc/self/ns/pid")?;
     let number = link.to_str().and_then(|link| link.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok());
     number.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Now, on the scale of the guardians' clock.
+pub(crate) fn now_in_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// Now, on the scale of start times.

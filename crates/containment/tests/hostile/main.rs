@@ -1,0 +1,16 @@
+//! Servers that fight their guardians, and what is promised all the same.
+//!
+//! - `kept`: that pretend to be what is kept, or storm beside it;
+//! - `leaves`: that leave more of a cgroup behind than its leaf;
+//! - `locked`: that play dead or alive for a sweep;
+//! - `traced`: that hold a guardian, or are held themselves, by a debugger.
+
+#![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
+
+#[allow(dead_code, reason = "each target uses its part of it")]
+#[path = "../common/mod.rs"]
+mod common;
+mod kept;
+mod leaves;
+mod locked;
+mod traced;
