@@ -4,7 +4,6 @@
 //! [`CallError::Ended`], at once.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +14,26 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 
 use crate::launch::ConnectError;
+use crate::lease::Lease;
 use crate::life::EndedWhy;
-use crate::slot::{Connection, Live, Phase, Slot, Take};
+use crate::slot::{Slot, Take};
 
 /// Why a call has no answer.
+///
+/// ```
+/// use moored_client::{CallError, EndedWhy};
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let echo = set.server("echo").expect("it came up");
+/// drop(set);
+/// let refused = echo.list_all_tools().await.expect_err("it has ended");
+/// assert_eq!(refused.to_string(), "failed to call `echo`: the server was ended: its set was dropped");
+/// assert!(matches!(refused, CallError::Ended { why: EndedWhy::Dropped, .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -118,7 +133,7 @@ impl Handle {
         let name = || self.name().to_owned();
         loop {
             match self.slot.take() {
-                Take::Lease { live, epoch } => return Ok(Lease { slot: self.slot.clone(), live, epoch }),
+                Take::Lease { live, epoch } => return Ok(Lease::new(self.slot.clone(), live, epoch)),
                 Take::Down { retry_in, cause } => {
                     return Err(CallError::Down { name: name(), retry_in, cause });
                 }
@@ -155,11 +170,24 @@ impl Handle {
 
     /// Calls a tool, and answers what the server asks back by the host's handler.
     ///
+    /// ```
+    /// use rmcp::model::CallToolRequestParams;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let echo = set.server("echo").expect("it came up");
+    /// let said = echo.call_tool(CallToolRequestParams::new("echo")).await?;
+    /// assert_eq!(said.content[0].as_text().expect("a text").text, "hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`Handle::with`].
     pub async fn call_tool(&self, params: CallToolRequestParams) -> Result<CallToolResult, CallError> {
         let lease = self.lease().await?;
-        lease.race(lease.live.connection.call_tool(params)).await
+        lease.race(lease.call_tool(params)).await
     }
 
     /// Gets a prompt.
@@ -168,7 +196,7 @@ impl Handle {
     /// As for [`Handle::with`].
     pub async fn get_prompt(&self, params: GetPromptRequestParams) -> Result<GetPromptResult, CallError> {
         let lease = self.lease().await?;
-        lease.race(lease.live.connection.get_prompt(params)).await
+        lease.race(lease.get_prompt(params)).await
     }
 
     /// Reads a resource.
@@ -180,7 +208,7 @@ impl Handle {
         params: ReadResourceRequestParams,
     ) -> Result<ReadResourceResult, CallError> {
         let lease = self.lease().await?;
-        lease.race(lease.live.connection.read_resource(params)).await
+        lease.race(lease.read_resource(params)).await
     }
 
     /// Every tool, page after page.
@@ -211,65 +239,5 @@ impl Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").field("name", &self.name()).field("is_ended", &self.is_ended()).finish()
-    }
-}
-
-/// The use of a server; see [`Handle::lease`]. Stands for rmcp's connection.
-pub struct Lease {
-    slot: Arc<Slot>,
-    live: Live,
-    epoch: u64,
-}
-
-impl Lease {
-    /// Waits until the connection is over: for a use that would otherwise wait for the server in vain.
-    pub async fn over(&self) {
-        self.live.over.cancelled().await;
-    }
-
-    /// The answer, or the news that there will be none.
-    async fn race<T>(&self, call: impl Future<Output = Result<T, ServiceError>>) -> Result<T, CallError> {
-        let name = || self.slot.spec.name().to_owned();
-        let answer = tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.over() => return Err(self.lost()),
-        };
-        match answer {
-            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                // rmcp was quicker than the server's own task, which knows why.
-                self.over().await;
-                Err(self.lost())
-            }
-            other => other.map_err(|error| CallError::Service { name: name(), error }),
-        }
-    }
-
-    fn lost(&self) -> CallError {
-        let name = self.slot.spec.name().to_owned();
-        self.slot.look(|desk| match desk.phase {
-            Phase::Ending(why) | Phase::Ended(why) => CallError::Ended { name, why },
-            _ => CallError::Lost { name },
-        })
-    }
-}
-
-impl Deref for Lease {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.live.connection
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.slot.give_back(self.epoch);
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("name", &self.slot.spec.name()).finish_non_exhaustive()
     }
 }

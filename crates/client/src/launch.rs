@@ -24,6 +24,18 @@ use crate::wire::{Input, Wire};
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why a server did not come up, or is down.
+///
+/// ```
+/// use std::time::Duration;
+/// use moored_client::ConnectError;
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let mute = ServerSpec::new("mute", "sleep").arg("600").connect_timeout(Duration::from_millis(50));
+/// let set = ServerSet::connect([mute], SetOptions::default()).await?;
+/// assert!(matches!(*set.failures()[0].error, ConnectError::Timeout { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {

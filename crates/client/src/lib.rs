@@ -46,9 +46,11 @@
 
 mod back_off;
 mod event;
+mod generations;
 mod handle;
 mod handler;
 mod launch;
+mod lease;
 mod life;
 mod member;
 mod mooring;
@@ -65,9 +67,10 @@ mod wire;
 
 pub use back_off::{BackOff, Restart};
 pub use event::{Event, EventSender, Events, events};
-pub use handle::{CallError, Handle, Lease};
+pub use handle::{CallError, Handle};
 pub use handler::AnyHandler;
 pub use launch::ConnectError;
+pub use lease::Lease;
 pub use life::EndedWhy;
 pub use mooring::Outcome;
 pub use options::{Replacing, ServerLimit, SetOptions};

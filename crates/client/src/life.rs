@@ -27,6 +27,11 @@ use crate::back_off::Restart;
 use crate::spec::Start;
 
 /// Why a server is ended for good.
+///
+/// ```
+/// use moored_client::EndedWhy;
+/// assert_eq!(EndedWhy::Replaced.to_string(), "it was replaced");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndedWhy {

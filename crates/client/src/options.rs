@@ -14,6 +14,18 @@ use crate::life::EndedWhy;
 use crate::registry::Registry;
 
 /// What a replacement does when a new server does not come up.
+///
+/// ```
+/// use moored_client::{Replacing, ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let options = SetOptions::default().replacing(Replacing::WhatComesUp);
+/// let set = ServerSet::connect([], options).await?;
+/// let specs = ["sh", "no-such-program"].map(|program| ServerSpec::new(program, program).arg("examples/echo_server.sh"));
+/// let replaced = set.replace(specs).await?;
+/// assert_eq!((&*replaced.started[0], &*replaced.failed[0].name), ("sh", "no-such-program"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replacing {
     /// Nothing is replaced: the new ones are ended, the old generation goes on.

@@ -27,6 +27,18 @@ pub struct EndedServer {
 }
 
 /// What a replacement did.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let replaced = set.replace([]).await?;
+/// let ended = replaced.ended[0].outcome.clone().expect("it had a process")?;
+/// assert!(ended.verified && ended.survivors.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Replaced {
     /// Servers that are the same as before, process and all.
@@ -40,6 +52,19 @@ pub struct Replaced {
 }
 
 /// Why nothing was replaced. The servers are as they were before.
+///
+/// ```
+/// use moored_client::ReplaceError;
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let refused = set.replace([ServerSpec::new("missing", "no-such-program")]).await;
+/// assert!(matches!(refused, Err(ReplaceError::Failed { failed }) if failed[0].name == "missing"));
+/// assert!(set.server("echo").is_some_and(|echo| !echo.is_ended()), "it serves on");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {

@@ -8,36 +8,26 @@
 //!   Handle ──▶ slot   (no way from here to a process)
 //! ```
 //!
-//! The set owns; its tasks serve; handles ask. What a replacement means is decided in `plan`, what a server does next in
-//! `life`.
+//! The set owns; its tasks serve; handles ask. How one generation follows another is in `generations`, what a server does next
+//! in `life`.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use moored_containment::EndReport;
 
 use crate::event::Events;
+use crate::generations::Generations;
 use crate::handle::{CallError, Handle};
-use crate::launch::{ConnectError, Room, rooms};
 use crate::life::EndedWhy;
-use crate::member::{Member, retire};
+use crate::member::retire;
 use crate::mooring::cut_all;
-use crate::options::{Replacing, SetOptions, Shared};
-use crate::owner::Owner;
+use crate::options::SetOptions;
 use crate::plan::{DuplicateName, Plan};
 use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::slot::{Desk, Order, Phase, Slot};
-use crate::spec::{ServerSpec, Start};
-
-struct Inner {
-    shared: Arc<Shared>,
-    members: Mutex<BTreeMap<String, Member>>,
-    failures: Mutex<Vec<FailedServer>>,
-    /// Held by whoever changes the generation.
-    turn: tokio::sync::Mutex<()>,
-}
+use crate::slot::{Desk, Order, Phase};
+use crate::spec::ServerSpec;
 
 /// A set of MCP servers that ends with its owner.
 ///
@@ -66,12 +56,22 @@ struct Inner {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ServerSet {
-    inner: Arc<Inner>,
+    inner: Arc<Generations>,
 }
 
 impl ServerSet {
     /// Starts every server, several at a time. Those that do not come up within their time are ended at once and are among
     /// the [failures](ServerSet::failures); the others serve. To be called on a runtime with I/O and time.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let twice = ["a", "a"].map(|name| ServerSpec::new(name, "server"));
+    /// let refused = ServerSet::connect(twice, SetOptions::default()).await.expect_err("one name twice");
+    /// assert_eq!(refused.name, "a");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If two servers have the same name; nothing is started then.
@@ -80,12 +80,7 @@ impl ServerSet {
         options: SetOptions,
     ) -> Result<Self, DuplicateName> {
         let plan = Plan::between(&[], specs.into_iter().collect())?;
-        let inner = Inner {
-            shared: Arc::new(options.into_shared()),
-            members: Mutex::default(),
-            failures: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
-        };
+        let inner = Generations::new(options.into_shared());
         // There is a set before there is a process: whoever gives up waiting drops it.
         let set = Self { inner: Arc::new(inner) };
         let (up, failed) = set.inner.bring_up(plan.to_start).await;
@@ -95,6 +90,17 @@ impl ServerSet {
     }
 
     /// The server of that name that serves now.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// assert!(set.server("echo").is_some() && set.server("other").is_none());
+    /// assert_eq!(set.servers().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn server(&self, name: &str) -> Option<Handle> {
         self.inner.members().get(name).map(|member| Handle { slot: member.slot.clone() })
@@ -107,12 +113,36 @@ impl ServerSet {
     }
 
     /// Those of the present generation that did not come up.
+    ///
+    /// ```
+    /// use moored_client::ConnectError;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let specs = [ServerSpec::new("missing", "no-such-program")];
+    /// let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// assert!(matches!(*set.failures()[0].error, ConnectError::Start(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn failures(&self) -> Vec<FailedServer> {
         self.inner.failures().clone()
     }
 
     /// What happens from now on.
+    ///
+    /// ```
+    /// use moored_client::Event;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let mut events = set.events();
+    /// set.shutdown().await;
+    /// assert!(matches!(events.next().await, Some(Event::Ended { name, .. }) if name == "echo"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn events(&self) -> Events {
         self.inner.shared.bus.listen()
@@ -123,8 +153,21 @@ impl ServerSet {
     ///
     /// Replacements take turns. One that was begun is finished, also when nobody waits for it any more.
     ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let same = ServerSpec::new("echo", "sh").arg("examples/echo_server.sh");
+    /// let replaced = set.replace([same, ServerSpec::new("new", "sh").arg("examples/echo_server.sh")]).await?;
+    /// assert_eq!((&*replaced.kept, &*replaced.started), (&["echo".to_owned()][..], &["new".to_owned()][..]));
+    /// assert!(replaced.ended.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
-    /// If a new server does not come up (unless [`Replacing::WhatComesUp`]), a name is given twice, or the set is closed.
+    /// If a new server does not come up (unless [`Replacing::WhatComesUp`](crate::Replacing::WhatComesUp)), a name is given twice, or the set is closed.
     /// The old generation serves on.
     pub async fn replace(
         &self,
@@ -139,6 +182,18 @@ impl ServerSet {
 
     /// Ends one server's process, after its calls in flight, and starts it afresh; its handles stay good. For a host that
     /// reconnects: the old process is gone before the new one is started.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let echo = set.server("echo").expect("it came up");
+    /// set.restart("echo").await?;
+    /// assert_eq!(echo.list_all_tools().await?.len(), 1, "another process, the same handle");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such server, or it does not come up again.
@@ -159,9 +214,19 @@ impl ServerSet {
     /// Ends every server, at once and politely, and tells how each ended. Calls in flight get
     /// [`CallError::Ended`]. Nothing can be started afterwards.
     ///
-    /// An ending that nobody could report is not among these; it is among the [events](Event::Ended).
+    /// An ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).
     ///
-    /// [`Event::Ended`]: crate::Event::Ended
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let reports = set.shutdown().await;
+    /// assert!(reports[0].verified);
+    /// assert!(set.server("echo").is_none() && set.shutdown().await.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn shutdown(&self) -> Vec<EndReport> {
         self.inner.shared.close(EndedWhy::Shutdown);
         // Whoever is replacing gives up now, and takes back what it started.
@@ -189,76 +254,5 @@ impl Drop for ServerSet {
 impl fmt::Debug for ServerSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerSet").field("servers", &self.servers()).finish_non_exhaustive()
-    }
-}
-
-impl Inner {
-    fn members(&self) -> MutexGuard<'_, BTreeMap<String, Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failures(&self) -> MutexGuard<'_, Vec<FailedServer>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts them all, and waits until each is up, asleep, or has failed.
-    async fn bring_up(&self, specs: Vec<ServerSpec>) -> (Vec<Member>, Vec<FailedServer>) {
-        let mut starting = Vec::new();
-        let at_once = specs.iter().filter(|spec| spec.start == Start::AtOnce).count();
-        let mut rooms = rooms(&self.shared, u32::try_from(at_once).unwrap_or(u32::MAX)).await;
-        for spec in specs {
-            let room = (spec.start == Start::AtOnce).then(|| one_of(&mut rooms));
-            starting.push(self.begin(spec, room));
-        }
-        let (mut up, mut failed) = (Vec::new(), Vec::new());
-        for member in starting {
-            member.slot.until(|desk| !matches!(desk.phase, Phase::Starting)).await;
-            if member.slot.is_ended() {
-                failed.push(member.failure().await);
-            } else {
-                up.push(member);
-            }
-        }
-        (up, failed)
-    }
-
-    fn begin(&self, spec: ServerSpec, room: Option<Result<Room, ConnectError>>) -> Member {
-        let slot = Slot::new(spec);
-        let owner = Owner::new(slot.clone(), self.shared.clone(), room);
-        Member { slot, task: tokio::spawn(owner.run()) }
-    }
-
-    async fn replace(&self, specs: Vec<ServerSpec>) -> Result<Replaced, ReplaceError> {
-        let _turn = self.turn.lock().await;
-        let serving: Vec<_> = self.members().values().map(Member::serving).collect();
-        let plan = Plan::between(&serving, specs)?;
-        let (up, failed) = self.bring_up(plan.to_start).await;
-        let is_closed = self.shared.closing.is_cancelled();
-        if is_closed || (!failed.is_empty() && self.shared.replacing == Replacing::AllOrNothing) {
-            retire(up, EndedWhy::Replaced, Duration::ZERO).await;
-            return Err(if is_closed { ReplaceError::Closed } else { ReplaceError::Failed { failed } });
-        }
-        let started = up.iter().map(Member::name).collect();
-        let old = self.swap(&plan.to_end, up);
-        self.failures().clone_from(&failed);
-        let ended = retire(old, EndedWhy::Replaced, self.shared.drain).await;
-        Ok(Replaced { kept: plan.kept, started, ended, failed })
-    }
-
-    /// From here on the new ones serve.
-    fn swap(&self, to_end: &[String], up: Vec<Member>) -> Vec<Member> {
-        let mut members = self.members();
-        let old = to_end.iter().filter_map(|name| members.remove(name)).collect();
-        members.extend(up.into_iter().map(|member| (member.name(), member)));
-        old
-    }
-}
-
-/// One place of those that were got together; or why there is none.
-fn one_of(rooms: &mut Result<Room, ConnectError>) -> Result<Room, ConnectError> {
-    match rooms {
-        Ok(rooms) => Ok(rooms.as_mut().and_then(|rooms| rooms.split(1))),
-        Err(ConnectError::NoRoom { waited }) => Err(ConnectError::NoRoom { waited: *waited }),
-        Err(_) => Err(ConnectError::Closed),
     }
 }

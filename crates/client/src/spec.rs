@@ -15,6 +15,17 @@ use moored_containment::{Command, Ladder, Layer, Stdio, Use};
 use crate::back_off::Restart;
 
 /// When a server is started.
+///
+/// ```
+/// use moored_client::{ServerSet, ServerSpec, SetOptions, Start};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let lazy = ServerSpec::new("echo", "sh").arg("examples/echo_server.sh").start(Start::AtFirstCall);
+/// let set = ServerSet::connect([lazy], SetOptions::default()).await?;   // starts nothing
+/// set.server("echo").expect("it sleeps").list_all_tools().await?;       // starts it
+/// assert_eq!(set.shutdown().await.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// When the set is connected.
@@ -25,6 +36,12 @@ pub enum Start {
 }
 
 /// Where a server's standard error goes.
+///
+/// ```
+/// use moored_client::{ServerSpec, Stderr};
+/// let quiet = ServerSpec::new("files", "files-server").stderr(Stderr::Null);
+/// assert_ne!(quiet, ServerSpec::new("files", "files-server"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stderr {
     /// To ours.

@@ -53,6 +53,16 @@ pub struct ContainedTransport {
 impl ContainedTransport {
     /// Starts the command, contained, with pipes for the protocol. To be called on a runtime with I/O and time.
     ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::Command;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let missing = ContainedTransport::spawn(Command::new("no-such-program")).expect_err("there is none");
+    /// assert_eq!(missing.exit_code(), 127);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If it cannot be started, or not as strongly held as was required; nothing is left behind then.
     pub fn spawn(mut command: impl BorrowMut<Command>) -> Result<Self, StartError> {
