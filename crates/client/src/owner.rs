@@ -147,8 +147,9 @@ impl Owner {
         };
         let calls = live.over.clone().drop_guard();
         self.lives.up();
-        self.slot.up(live);
+        // Told first, so that whoever waits for the server and then listens hears nothing old.
         self.shared.bus.tell(&Event::Connected { name: self.name() });
+        self.slot.up(live);
         let since = Instant::now();
         let stopped = self.serve(&launched).await;
         let uptime = since.elapsed();
