@@ -1,5 +1,6 @@
 //! Servers that fight their guardians, and what is promised all the same.
 //!
+//! - `forged`: that look into their guardians, or speak in their name;
 //! - `kept`: that pretend to be what is kept, or storm beside it;
 //! - `leaves`: that leave more of a cgroup behind than its leaf;
 //! - `locked`: that play dead or alive for a sweep;
@@ -10,6 +11,7 @@
 #[allow(dead_code, reason = "each target uses its part of it")]
 #[path = "../common/mod.rs"]
 mod common;
+mod forged;
 mod kept;
 mod leaves;
 mod locked;

@@ -97,6 +97,13 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
     done(plain(nr::PRCTL, PR_SET_PDEATHSIG, 9, 0, 0))
 }
 
+/// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
+/// default of a guardian's; our own `/proc` files are not ours then either.
+pub(crate) fn let_others_look(open: bool) {
+    const PR_SET_DUMPABLE: usize = 4;
+    let _ = plain(nr::PRCTL, PR_SET_DUMPABLE, usize::from(open), 0, 0);
+}
+
 pub(crate) fn set_no_new_privs() -> Result<(), Errno> {
     const PR_SET_NO_NEW_PRIVS: usize = 38;
     done(plain(nr::PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0))
