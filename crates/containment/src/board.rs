@@ -32,6 +32,8 @@ pub(crate) enum Word {
     Verify,
     /// Nanoseconds that `on_end` may take.
     OnEndPatience,
+    /// No process has a number above this.
+    HighestPid,
     // Files, by number in the guardian; NO_FD where there is none.
     OwnerSocket,
     OwnerPidfd,

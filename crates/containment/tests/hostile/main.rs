@@ -1,5 +1,6 @@
 //! Servers that fight their guardians, and what is promised all the same.
 //!
+//! - `blinded`: that take files or `/proc` from their guardians;
 //! - `forged`: that look into their guardians, or speak in their name;
 //! - `kept`: that pretend to be what is kept, or storm beside it;
 //! - `leaves`: that leave more of a cgroup behind than its leaf;
@@ -8,6 +9,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
 
+mod blinded;
 #[allow(dead_code, reason = "each target uses its part of it")]
 #[path = "../common/mod.rs"]
 mod common;
