@@ -10,13 +10,13 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Words on the board; the strings begin behind them, on a page of their own.
-pub(crate) const WORDS: usize = 2048;
+pub(crate) const WORDS: usize = 12 * 1024;
 /// Where the strings begin.
 pub(crate) const STRINGS_AT: usize = WORDS * 8;
-/// Most kept processes that are listed.
-pub(crate) const MOST_KEPT: usize = 512;
+/// Most kept processes that are listed; where there are more, the board says so.
+pub(crate) const MOST_KEPT: usize = 4096;
 /// Most survivors that are listed.
-pub(crate) const MOST_SURVIVORS: usize = 128;
+pub(crate) const MOST_SURVIVORS: usize = 1024;
 
 /// What a word means. Written by the owner before the guardians exist, unless it says otherwise.
 #[derive(Clone, Copy)]
@@ -32,6 +32,8 @@ pub(crate) enum Word {
     Verify,
     /// Nanoseconds that `on_end` may take.
     OnEndPatience,
+    /// No process has a number above this.
+    HighestPid,
     // Files, by number in the guardian; NO_FD where there is none.
     OwnerSocket,
     OwnerPidfd,
@@ -92,6 +94,8 @@ pub(crate) enum Word {
     TreeDone,
     KeptCount,
     SurvivorCount,
+    /// 1 if there were more kept ones or survivors than could be listed.
+    ListsCut,
     /// Where the lists begin.
     Lists,
 }
@@ -257,9 +261,12 @@ impl Board<'_> {
 
     pub(crate) fn add_kept(self, pid: i32, ticks: u64) {
         let n = self.kept_count();
-        if n < MOST_KEPT && !self.is_kept(pid, ticks) {
+        if self.is_kept(pid, ticks) {
+        } else if n < MOST_KEPT {
             self.put(Self::KEPT_AT, n, [pid as u64, ticks]);
             self.set(Word::KeptCount, n as u64 + 1);
+        } else {
+            self.set(Word::ListsCut, 1);
         }
     }
 
@@ -275,9 +282,12 @@ impl Board<'_> {
     pub(crate) fn add_survivor(self, pid: i32, ticks: u64, reason: u64) {
         let n = self.survivor_count();
         let known = (0..n).any(|i| self.survivor(i)[..2] == [pid as u64, ticks]);
-        if n < MOST_SURVIVORS && !known {
+        if known {
+        } else if n < MOST_SURVIVORS {
             self.put(Self::SURVIVORS_AT, n, [pid as u64, ticks, reason]);
             self.set(Word::SurvivorCount, n as u64 + 1);
+        } else {
+            self.set(Word::ListsCut, 1);
         }
     }
 }
@@ -286,3 +296,7 @@ const _: () = assert!(
     Word::Lists as usize + 2 * MOST_KEPT + 3 * MOST_SURVIVORS <= WORDS,
     "the lists must fit on the board"
 );
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod tests;

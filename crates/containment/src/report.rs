@@ -177,6 +177,9 @@ pub struct EndReport {
     pub kept: Vec<ProcessIdentity>,
     /// Those that should be gone and are not.
     pub survivors: Vec<Survivor>,
+    /// There are more kept ones or survivors than these lists have room for.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub lists_cut: bool,
     /// The layers that held.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub strength: Strength,
@@ -210,6 +213,7 @@ impl EndReport {
             kept: (0..board.kept_count()).filter_map(|i| identity(board.kept(i))).collect(),
             verified: proof.iter().any(Proof::suffices) && survivors.is_empty(),
             survivors,
+            lists_cut: board.get(Word::ListsCut) != 0,
             strength,
             proof,
             on_end: ServerExit::from_word(board.get(Word::OnEndStatus)),

@@ -276,6 +276,7 @@ fn fill(board: Board<'_>, command: &Command, layers: &[Layer], record: &Record, 
     board.set(Word::KillAfter, nanos(command.ladder.kill_after));
     board.set(Word::Verify, nanos(command.ladder.verify));
     board.set(Word::OnEndPatience, nanos(command.on_end_patience));
+    board.set(Word::HighestPid, sys::highest_pid());
     board.set(Word::StringBytes, texts.bytes.len() as u64);
     for (word, count) in &texts.counts {
         board.set(*word, *count as u64);

@@ -68,7 +68,10 @@ fn start(session: &Session, map_to: Option<[u64; 2]>) -> Result<i32, Errno> {
     }
     if board.has(Word::Flags, flag::STRICT) {
         board.set(Word::Stage, stage::NAMESPACE);
+        // There is nobody here yet, and our maps have to be written.
+        call::let_others_look(true);
         settle_namespace(map_to)?;
+        call::let_others_look(false);
         board.add_bits(Word::Layers, layer::PIDNS);
     }
     if board.has(Word::Flags, flag::SEALED) {

@@ -25,6 +25,8 @@ pub(crate) fn run(session: Session) -> i32 {
     call::default_action(call::SIGCHLD);
     call::setsid();
     call::set_name(c"moored-outer");
+    // The server is of our user, and could write on the board, speak with our socket, or hold us by ptrace.
+    call::let_others_look(false);
     session.close_all_else();
     board.set(Word::OuterPid, call::getpid() as u64);
     if board.has(Word::Flags, flag::SUBREAPER) && call::become_subreaper().is_err() {

@@ -5,7 +5,7 @@
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::bare::map;
-use crate::board::{Board, proof, survived};
+use crate::board::{Board, Word, proof, survived};
 use crate::proc;
 use crate::session::{List, Session};
 use crate::{keep, leaf};
@@ -63,7 +63,7 @@ impl Tree {
     /// Walks down from our own children. What runs a kept program is kept, and all below it.
     pub(crate) fn walk(&mut self, rules: List, board: Board<'_>) {
         self.len = 0;
-        own_children(|pid| self.visit(pid, false, true, rules, board));
+        every_child(board, |pid| self.visit(pid, false, true, rules, board));
         let mut i = 0;
         while i < self.len {
             let parent = self.get(i);
@@ -73,7 +73,13 @@ impl Tree {
     }
 
     fn visit(&mut self, pid: i32, under_kept: bool, direct: bool, rules: List, board: Board<'_>) {
-        let Some(stat) = proc::stat(pid) else { return };
+        let Some(stat) = proc::stat(pid) else {
+            // Our own child is there, whether we can read about it or not, and needs only its number.
+            if direct {
+                self.push(Node { pid, ticks: 0, kept: keep::matches(rules, pid), direct });
+            }
+            return;
+        };
         if stat.is_zombie() {
             return;
         }
@@ -92,6 +98,15 @@ impl Tree {
 /// Calls `each` with our own children; whether they could be listed. We have one thread, so there is one list.
 fn own_children(mut each: impl FnMut(i32)) -> bool {
     proc::numbers_of(c"/proc/thread-self/children", &mut each) || children(call::getpid(), each)
+}
+
+/// Calls `each` with our own children in any case: where no list can be read, for want of files or of `/proc`, by asking of
+/// every number whether it is a child's. That takes as long as a million small calls, and nobody can take it from us.
+fn every_child(board: Board<'_>, mut each: impl FnMut(i32)) {
+    if !own_children(&mut each) {
+        let highest = i32::try_from(board.get(Word::HighestPid)).unwrap_or(i32::MAX);
+        (2..=highest).filter(|pid| call::is_child(*pid)).for_each(each);
+    }
 }
 
 /// Calls `each` with the children of a process, those of all its threads; whether they could be listed.
@@ -150,7 +165,7 @@ pub(crate) enum Round {
 /// Kills our own children, but for what is kept; theirs fall to us then, and the next round is for them.
 pub(crate) fn kill_children(rules: List, board: Board<'_>) -> Round {
     let (mut signalled, mut refused) = (false, false);
-    own_children(|pid| {
+    every_child(board, |pid| {
         if !is_spared(pid, rules, board) {
             match call::kill(pid, call::SIGKILL) {
                 Err(Errno::PERM) => refused = true,

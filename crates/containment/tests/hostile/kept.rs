@@ -56,3 +56,17 @@ fn heavy_a_storm_beside_a_kept_program_ends_within_the_bound_needs_perl() {
         host.mark.end_all().expect("the kept ones too");
     }
 }
+
+#[test]
+fn heavy_each_of_many_kept_ones_is_named() {
+    for cell in cells_with(Hold::Loop) {
+        let plan = Plan::new(cell, Ending::End).options(["--keep", "kept-one"]);
+        let body = r#"for i in $(seq 600); do sleep 600 & done; touch "$1/ready"; wait"#;
+        fs::write(plan.scratch().join("kept-one"), body).expect("a script");
+        let host = plan.script(r#"setsid sh "$1/kept-one" "$1" </dev/null & exec cat"#).start();
+        host.bring_end();
+        let report = host.report().expect("a report");
+        assert_eq!((report.kept.len(), report.lists_cut, report.verified), (601, false, true), "{cell:?}");
+        host.mark.end_all().expect("the kept ones too");
+    }
+}

@@ -1,5 +1,7 @@
 //! Servers that fight their guardians, and what is promised all the same.
 //!
+//! - `blinded`: that take files or `/proc` from their guardians;
+//! - `forged`: that look into their guardians, or speak in their name;
 //! - `kept`: that pretend to be what is kept, or storm beside it;
 //! - `leaves`: that leave more of a cgroup behind than its leaf;
 //! - `locked`: that play dead or alive for a sweep;
@@ -7,9 +9,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "hosts under a mark, which ends what is left of them")]
 
+mod blinded;
 #[allow(dead_code, reason = "each target uses its part of it")]
 #[path = "../common/mod.rs"]
 mod common;
+mod forged;
 mod kept;
 mod leaves;
 mod locked;

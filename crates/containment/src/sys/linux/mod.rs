@@ -31,8 +31,8 @@ pub(crate) use process::{
     GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,
 };
 pub(crate) use procfs::{
-    boot_id, cookie_of, last_pid, lockers, now_in_nanos, now_in_ticks, pid_namespace, pid_namespace_is_gone,
-    proc_is_ours, process_ids, program_of, stat_line, status_uid,
+    boot_id, cookie_of, highest_pid, last_pid, lockers, now_in_nanos, now_in_ticks, pid_namespace,
+    pid_namespace_is_gone, proc_is_ours, process_ids, program_of, stat_line, status_uid,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use reactor::watch;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
+use std::sync::OnceLock;
 
 use crate::stat::Stat;
 
@@ -56,6 +57,15 @@ pub(crate) fn last_pid() -> io::Result<u32> {
     let load = fs::read_to_string("/proc/loadavg")?;
     let last = load.split_ascii_whitespace().next_back().and_then(|pid| pid.parse().ok());
     last.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// No process has a number above this. Read once: who raises it while programs run does so for others.
+pub(crate) fn highest_pid() -> u64 {
+    /// The kernel's own limit.
+    const HIGHEST_OF_ALL: u64 = 1 << 22;
+    static HIGHEST: OnceLock<u64> = OnceLock::new();
+    let read = || fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok();
+    *HIGHEST.get_or_init(|| read().unwrap_or(HIGHEST_OF_ALL))
 }
 
 /// Every process there is to see, by number.

@@ -97,6 +97,13 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
     done(plain(nr::PRCTL, PR_SET_PDEATHSIG, 9, 0, 0))
 }
 
+/// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
+/// default of a guardian's; our own `/proc` files are not ours then either.
+pub(crate) fn let_others_look(open: bool) {
+    const PR_SET_DUMPABLE: usize = 4;
+    let _ = plain(nr::PRCTL, PR_SET_DUMPABLE, usize::from(open), 0, 0);
+}
+
 pub(crate) fn set_no_new_privs() -> Result<(), Errno> {
     const PR_SET_NO_NEW_PRIVS: usize = 38;
     done(plain(nr::PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0))
@@ -195,16 +202,26 @@ pub(crate) fn wait_any() -> Waited {
     }
 }
 
-/// Whether this child has ended, without reaping it: its number and its group's stay ours.
-pub(crate) fn has_ended(pid: i32) -> bool {
+/// Looks at one child without reaping it: whether it has ended. An error means that there is no such child.
+fn look_at(pid: i32) -> Result<bool, Errno> {
     const P_PID: usize = 1;
     const WNOHANG_EXITED_NOWAIT_WALL: usize = 1 | 4 | 0x0100_0000 | 0x4000_0000;
     let mut info = [0_i32; 32];
     let args = [P_PID, pid as usize, info.as_mut_ptr() as usize, WNOHANG_EXITED_NOWAIT_WALL, 0, 0];
     // SAFETY: siginfo_t is 128 bytes, as long as `info`; no usage is asked for.
     let r = unsafe { syscall(nr::WAITID, args) };
-    // The first word is the signal number, SIGCHLD when something was found; an error means there is no such child.
-    result(r).is_err() || info[0] != 0
+    // The first word is the signal number, SIGCHLD when something was found.
+    result(r).map(|_| info[0] != 0)
+}
+
+/// Whether this child has ended, without reaping it: its number and its group's stay ours.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    look_at(pid).unwrap_or(true)
+}
+
+/// Whether this is a child of ours, alive or dead.
+pub(crate) fn is_child(pid: i32) -> bool {
+    look_at(pid).is_ok()
 }
 
 // === files ===
