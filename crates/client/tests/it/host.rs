@@ -13,7 +13,7 @@ use std::time::Duration;
 use moored_testkit::{MarkGuard, Scratch, User, example, wait_until};
 
 /// For what should take seconds at most, on a machine that is busy with other things.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// By when all is gone after a host's end, however it came: D of the scenarios.
 pub(crate) const GONE: Duration = Duration::from_secs(5);
 
