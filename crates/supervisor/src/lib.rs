@@ -6,8 +6,8 @@
 //! | [`event`] | the one vocabulary of what happened; whoever writes, counts or shows only listens |
 //! | [`spec`] | what to run and by which rules, as a value |
 //! | [`session`] | the life of one `run`: deciding (`state`) and doing (`driver`) |
-//! | [`relay`] | bytes both ways: framing, limits, back-pressure, envelopes; no MCP method |
-//! | [`mcp`] | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |
+//! | `relay` | bytes both ways: framing, limits, back-pressure, envelopes; no MCP method |
+//! | `mcp` | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |
 //! | [`berth`] | where a `run` can be found while it lives: its locked file and its control socket |
 //! | [`control`] | what is said over that socket |
 //! | [`ledger`] | history; losing it loses no safety |
