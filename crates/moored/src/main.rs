@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod exit;
+mod own_program;
 mod render;
 mod settings;
 

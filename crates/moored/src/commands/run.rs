@@ -15,6 +15,7 @@ use moored_supervisor::session::{self, RunError, Surroundings};
 
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
+use crate::own_program::own_program;
 use crate::render;
 use crate::settings::{Around, Containers, RunSettings, candidates, read_all};
 
@@ -91,7 +92,7 @@ fn not_run(name: &str, error: &RunError) -> Failure {
 
 /// This very program with a word, for the guardians to run. Where it cannot be found, nothing is run.
 fn own_command(word: &str) -> Vec<OsString> {
-    std::env::current_exe().map(|own| vec![own.into_os_string(), word.into()]).unwrap_or_default()
+    own_program().map(|own| vec![own.into_os_string(), word.into()]).unwrap_or_default()
 }
 
 pub(super) fn remove_dead_pid_file(path: &Path) -> Result<Exit, Failure> {

@@ -1,7 +1,7 @@
 //! Copies of programs that every user can run, in `/tmp/moored-testkit-UID/BUILD/NAME`.
 //!
-//! Many tests ask at once, from threads and from processes: a copy gets its name only when it is whole, and two who make
-//! the same copy overwrite each other with the same bytes.
+//! Many tests ask at once, from threads and from processes: a copy gets its name only when it is whole, and of two who
+//! make the same copy the first one's stays.
 
 #![expect(clippy::disallowed_methods, reason = "cp is no server, and is waited for")]
 
@@ -70,7 +70,13 @@ fn make(source: &Path, copy: &Path) -> io::Result<()> {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     fs::set_permissions(&part, Permissions::from_mode(0o755))?;
-    fs::rename(&part, copy)
+    // Not over a copy that another has made meanwhile: whoever runs it already would run a deleted file.
+    let linked = fs::hard_link(&part, copy);
+    fs::remove_file(&part)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Debug builds are large, and each edit makes another. Best effort: what cannot be removed only takes space.

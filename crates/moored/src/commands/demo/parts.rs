@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::DemoPart;
 use crate::exit::{Exit, Failure};
+use crate::own_program::own_program;
 use crate::render;
 
 /// What is said between the demo and its stage, and between the stage and the client.
@@ -40,7 +41,7 @@ pub(crate) fn play(part: DemoPart) -> Result<Exit, Failure> {
 
 /// A command that plays this part.
 fn part(name: &str) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(own_program()?);
     command.args(["demo-part", name]).stdin(Stdio::null());
     Ok(command)
 }
