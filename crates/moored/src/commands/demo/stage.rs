@@ -11,7 +11,6 @@ use moored_containment::{
 
 use super::parts::{KILL, KILLED, READY};
 use crate::exit::Failure;
-use crate::own_program::own_program;
 
 /// How the client starts its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +117,8 @@ impl Stage {
 }
 
 fn own_program() -> Result<PathBuf, Failure> {
-    own_program().map_err(|error| Failure::to(format_args!("find moored's own program: {error}")))
+    crate::own_program::own_program()
+        .map_err(|error| Failure::to(format_args!("find moored's own program: {error}")))
 }
 
 /// What a process plays, by its arguments.
