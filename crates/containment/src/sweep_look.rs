@@ -15,7 +15,7 @@ use crate::sys;
 /// One look at all processes.
 pub(crate) struct Look {
     pub(crate) marked: Vec<Marked>,
-    /// Somebody ended while we looked, and may have left a child that we did not see.
+    /// Somebody ended or was born while we looked, and may have been missed.
     pub(crate) blurred: bool,
 }
 
@@ -23,12 +23,15 @@ pub(crate) struct Look {
 /// whose mark cannot be read has none that we could act on.
 pub(crate) fn look(record: &Record, mut seen: impl FnMut(&Marked)) -> io::Result<Look> {
     let mut look = Look { marked: Vec::new(), blurred: false };
+    let newest = sys::last_pid()?;
     let mut pids = sys::process_ids()?;
     // The newest first: whoever forks and exits all the time is gone by the time an old one has been looked at.
     pids.sort_unstable_by(|a, b| b.cmp(a));
     for pid in pids {
         look.at(record, pid, &mut seen)?;
     }
+    // Somebody was born while we looked, and whoever bore it may have been neither where we had been nor where we went.
+    look.blurred |= sys::last_pid()? != newest;
     if look.blurred && targets(record, &look.marked, &[]).is_empty() {
         look.hunt(record, &mut seen)?;
     }
@@ -87,7 +90,7 @@ fn may_be_ours(pid: u32) -> bool {
 }
 
 /// How many looks in a row have found nobody, and how many of these were sharp. Two sharp ones are enough; on a machine
-/// where somebody always ends, many blurred ones have to do.
+/// where somebody always comes or goes, many blurred ones have to do.
 #[derive(Default)]
 pub(crate) struct CleanLooks {
     sharp: u32,
@@ -96,7 +99,7 @@ pub(crate) struct CleanLooks {
 
 impl CleanLooks {
     const SHARP_ENOUGH: u32 = 2;
-    const BLURRED_ENOUGH: u32 = 12;
+    const BLURRED_ENOUGH: u32 = 30;
 
     pub(crate) fn add(&mut self, blurred: bool) {
         self.all += 1;
