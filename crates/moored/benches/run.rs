@@ -163,15 +163,6 @@ impl Bench {
         if Command::new("node").arg("--version").output().is_ok_and(|out| out.status.success()) {
             self.compare_round_trips("Node echo of nine lines", &["node", "-e", NODE_SERVER], &text);
         }
-        // As `scripts/test` installs it, beside the profile that we were built with.
-        let script = Path::new(&self.own).ancestors().nth(3).map(|target| {
-            target.join("fixtures/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
-        });
-        if let Some(script) = script.filter(|script| script.exists()) {
-            let params =
-                format!("{{\"name\":\"echo\",\"arguments\":{{\"message\":\"{}\"}}}}", "x".repeat(110));
-            self.compare_round_trips("Node server-everything", &["node", &script.to_string_lossy()], &params);
-        }
     }
 
     fn compare_round_trips(&self, name: &str, server: &[&str], params: &str) {
