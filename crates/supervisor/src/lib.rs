@@ -17,6 +17,7 @@
 
 mod aside;
 pub mod berth;
+mod boot_time;
 pub mod control;
 pub mod event;
 pub mod ledger;

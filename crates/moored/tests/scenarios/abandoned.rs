@@ -11,42 +11,7 @@ use serde_json::{Value, json};
 use crate::common::DEADLINE;
 use crate::common::scene::Scene;
 use crate::common::wire::Wire;
-
-/// How many servers are awake; each `misbehave` here is one process.
-fn awake(scene: &Scene) -> usize {
-    scene.mark.alive().iter().filter(|one| one.comm == "misbehave").count()
-}
-
-#[track_caller]
-fn wait_until_awake(scene: &Scene, count: usize) {
-    let look = || (awake(scene) == count).then_some(());
-    wait_until(&format!("{count} are awake"), DEADLINE, look);
-}
-
-/// The rows of `moored ps`, the oldest first.
-#[track_caller]
-fn ps(scene: &Scene) -> Vec<Value> {
-    let output = scene.moored(["ps", "--json"]);
-    assert!(output.status.success(), "{output:?}");
-    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let mut rows = shown["servers"].as_array().expect("a list").clone();
-    rows.sort_by_key(|row| row["id"].as_str().map(str::to_owned));
-    rows
-}
-
-fn start(scene: &Scene) -> Wire {
-    let mut wire = Wire::start(scene.run_command());
-    wire.initialize();
-    wire
-}
-
-#[track_caller]
-fn finish_all(scene: &Scene, wires: Vec<Wire>) {
-    for wire in wires {
-        wire.finish();
-    }
-    scene.assert_clean();
-}
+use crate::seen::{finish_all, ps, servers, start, wait_until_awake};
 
 // === S24: idle but attached ===
 
@@ -64,7 +29,7 @@ fn s24_an_idle_server_sleeps_and_the_next_call_wakes_it() {
             let mut again = wire.ask(id, "tools/list", json!({}));
             again["id"] = json!(1);
             assert_eq!(again, first, "the wake is not to be seen");
-            assert_eq!(awake(&scene), 1);
+            assert_eq!(servers(&scene).len(), 1);
         }
         let (status, seen) = wire.finish();
         assert_eq!(status.code(), Some(0));
@@ -158,7 +123,7 @@ fn s14_a_superseded_server_is_shown_as_such_and_left_alone() {
         let rows = ps(&scene);
         let verdicts: Vec<_> = rows.iter().map(|row| row["verdict"].as_str().expect("a word")).collect();
         assert_eq!(verdicts, ["superseded", "attached"], "{rows:?}");
-        assert_eq!(awake(&scene), 2);
+        assert_eq!(servers(&scene).len(), 2);
         finish_all(&scene, wires);
     }
 }
@@ -181,7 +146,7 @@ fn s17_attempts_that_were_given_up_do_not_pile_up() {
             let words = String::from_utf8_lossy(&output.stderr);
             assert!(words.contains("--max-instances"), "the hint names what to change: {words}");
         }
-        assert_eq!(awake(&scene), 1);
+        assert_eq!(servers(&scene).len(), 1);
         let child = moored_containment::ProcessIdentity::of(first.child.id()).expect("our child");
         assert!(crate::common::send(&child, rustix::process::Signal::TERM));
         first.exit();
@@ -291,10 +256,10 @@ fn heavy_s20_parallel_starts_stay_within_the_cap() {
         let mut peak = 0;
         for wire in &mut wires {
             wire.answer_to(&json!(0));
-            peak = peak.max(awake(&scene));
+            peak = peak.max(servers(&scene).len());
         }
         wait_until("no more than the cap are awake", DEADLINE, || {
-            let now = awake(&scene);
+            let now = servers(&scene).len();
             peak = peak.max(now);
             (now <= 4).then_some(())
         });

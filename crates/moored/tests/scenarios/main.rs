@@ -8,7 +8,8 @@
 //!   S40);
 //! - `abandoned`: the client lives and has forgotten its server (S13 to S20, S24, S38, S41, S42);
 //! - `policy`: the rules that help against that, each held to its word (S13 to S20, S24, S38, S41, S42);
-//! - `codex`: a client that is a program of its own.
+//! - `codex`: a client that is a program of its own;
+//! - `seen`: what `abandoned` and `policy` share.
 
 #![expect(clippy::disallowed_methods, reason = "clients under a mark, which ends what is left of them")]
 
@@ -22,3 +23,4 @@ mod descendants;
 mod identity;
 mod killings;
 mod policy;
+mod seen;

@@ -8,4 +8,4 @@ mod talk;
 
 pub(crate) use answer::{Failure, error_line};
 pub(crate) use replay::{Replay, Step};
-pub(crate) use talk::{ServerSaid, Talk, digest, ids_in_batch};
+pub(crate) use talk::{ServerSaid, Talk, ids_in_batch};

@@ -3,7 +3,6 @@
 //! Both sides' messages are shown to it as they pass; it changes none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::relay::Envelope;
+use crate::stable_hash::stable_hash;
 
 /// A request that the client made once and that a server started anew is to be asked again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +190,17 @@ impl Talk {
         }
     }
 
+    /// What a server that was started again answers is what the next one is compared with: the client is told of a change
+    /// once.
+    pub(crate) fn hear_again(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
+        let Some(id) = envelope.real_id() else { return ServerSaid::Ordinary };
+        note_answer(&mut self.tools, id, line);
+        match &self.initialize {
+            Some(said) if said.id == id => self.note_initialize(id, line),
+            _ => ServerSaid::Ordinary,
+        }
+    }
+
     fn note_initialize(&mut self, id: &[u8], line: &[u8]) -> ServerSaid {
         note_answer(&mut self.initialize, id, line);
         #[derive(Deserialize)]
@@ -223,9 +234,7 @@ pub(crate) fn digest(line: &[u8]) -> u64 {
     let answer: Value = serde_json::from_slice(line).unwrap_or_default();
     let result = &answer["result"];
     let promised = [&result["capabilities"], &result["tools"]].map(Value::to_string);
-    let mut hasher = DefaultHasher::new();
-    promised.hash(&mut hasher);
-    hasher.finish()
+    stable_hash(promised.concat().as_bytes())
 }
 
 /// One that came in a batch has no end of its own.

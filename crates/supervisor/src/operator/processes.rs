@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 
 use moored_containment::{Process, ProcessIdentity};
-use rustix::param::{clock_ticks_per_second, page_size};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::param::page_size;
 
 use super::row::ProcessRow;
+use crate::boot_time::{age_of, from_ticks};
 use crate::spec::masked;
 
 /// A process as it is shown, and what part of a processor it has used over its life.
@@ -31,19 +31,12 @@ pub(super) fn measure(process: &Process) -> (ProcessRow, f64) {
         state: process.state,
     };
     let life = seconds_since(&process.identity);
-    (row, if life > 0.0 { 100.0 * seconds(used) / life } else { 0.0 })
+    (row, if life > 0.0 { 100.0 * from_ticks(used).as_secs_f64() / life } else { 0.0 })
 }
 
 /// How long a process of this boot has lived.
 pub(super) fn seconds_since(process: &ProcessIdentity) -> f64 {
-    // Start ticks count from boot, suspended time included.
-    let now = clock_gettime(ClockId::Boottime);
-    let now = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
-    (now - seconds(process.start_ticks)).max(0.0)
-}
-
-fn seconds(ticks: u64) -> f64 {
-    ticks as f64 / clock_ticks_per_second() as f64
+    age_of(process).as_secs_f64()
 }
 
 /// What it was started with, secrets masked. A zombie has none.

@@ -16,6 +16,9 @@ use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{EndCause, RunId, SleepReason};
 use crate::spec::Idle;
 
+/// How long whoever has made room for a wake waits for it, so that the next to count sees it.
+const WOKEN: Duration = Duration::from_secs(1);
+
 impl Driver {
     pub(super) fn asked(&mut self, asked: Asked) {
         let Asked { request, answer } = asked;
@@ -52,7 +55,7 @@ impl Driver {
 
     fn sleep(&mut self, why: SleepReason) {
         self.sleep_reason = why;
-        self.dispatch(Event::Hibernate(why));
+        self.dispatch(Event::Hibernate);
     }
 
     /// Calls that somebody waits for.
@@ -89,7 +92,7 @@ impl Driver {
     /// A server that cannot take its predecessor's place is no server.
     pub(super) fn end_for_good(&mut self, why: &str) {
         self.warn(&format!("the server that was started again cannot take its predecessor's place: {why}"));
-        (self.replay, self.replay_until) = (None, None);
+        self.replay = None;
         self.exit_code = Some(125);
         self.fail_calls();
         self.dispatch(Event::Stop(EndCause::StartFailed));
@@ -121,8 +124,9 @@ impl Driver {
             State::Starting(_) | State::BackingOff | State::Crashed(_) => RunState::Starting,
             State::Serving if self.talk.is_settled() || self.spec.rules.direct => RunState::Running,
             State::Serving => RunState::Starting,
-            State::Draining | State::Interrupted | State::Ending(_) => RunState::Ending,
-            State::FallingAsleep => RunState::Ending,
+            State::Draining | State::Interrupted | State::Ending(_) | State::FallingAsleep => {
+                RunState::Ending
+            }
             State::Asleep | State::Tripped => RunState::Hibernating,
             State::Ended(_) => RunState::Ended,
         }
@@ -206,10 +210,8 @@ impl Driver {
                 let (done, is_done) = std::sync::mpsc::channel();
                 // Nobody listens any more if the session has ended; and whoever counts next counts us.
                 let _ = tell.send(Aside::Room(done));
-                let _ = is_done.recv_timeout(LOOK_AGAIN);
+                let _ = is_done.recv_timeout(WOKEN);
             });
         });
     }
 }
-
-const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use moored_containment::ProcessIdentity;
 use rustix::fs::FileType;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::held_process::hold;
 use crate::event::Client;
 use crate::relay::watch;
 use crate::spec::server_name;
@@ -69,14 +70,10 @@ impl ClientProcess {
     }
 }
 
-/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone.
 fn watch_death(identity: &ProcessIdentity) -> Death {
-    let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else { return Death::Unseen };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(fd) if ProcessIdentity::of(identity.pid).is_ok_and(|now| now == *identity) => {
-            watch(fd, Interest::READABLE).map_or(Death::Unseen, Death::Watched)
-        }
-        Ok(_) | Err(rustix::io::Errno::SRCH) => Death::Already,
+    match hold(identity) {
+        Ok(fd) => watch(fd, Interest::READABLE).map_or(Death::Unseen, Death::Watched),
+        Err(Errno::SRCH) => Death::Already,
         // No pidfd to be had: the end of the input is all there is.
         Err(_) => Death::Unseen,
     }

@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::stable_hash::stable_hash;
 
 /// Longer ones are known by their time and length alone.
 const HASHED: u64 = 16 << 20;
@@ -15,7 +16,8 @@ pub(super) struct Code {
     path: PathBuf,
     changed: (i64, i64),
     length: u64,
-    hash: u64,
+    /// None of a long one.
+    hash: Option<u64>,
 }
 
 impl Code {
@@ -26,7 +28,7 @@ impl Code {
 
     fn of(path: PathBuf) -> Option<Self> {
         let found = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        let hash = if found.len() <= HASHED { hash(&path)? } else { 0 };
+        let hash = if found.len() <= HASHED { Some(stable_hash(&fs::read(&path).ok()?)) } else { None };
         Some(Self { changed: (found.mtime(), found.mtime_nsec()), length: found.len(), hash, path })
     }
 
@@ -43,19 +45,13 @@ impl Code {
         };
         let same = now.length == self.length
             && now.hash == self.hash
-            && (now.hash != 0 || now.changed == self.changed);
+            && (now.hash.is_some() || now.changed == self.changed);
         if same {
             None
         } else {
             Some(format!("`{}` has changed on disk since the start", self.path.display()))
         }
     }
-}
-
-fn hash(path: &Path) -> Option<u64> {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&fs::read(path).ok()?);
-    Some(hasher.finish())
 }
 
 /// The script that an interpreter runs, else the executable.

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::ServerExit;
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::boot_time::since_boot;
 use crate::spec::Key;
 
 const ENDING: &str = "crashes";
@@ -41,7 +41,7 @@ impl Crashes {
     fn recent(&self) -> Vec<i32> {
         // There is none unless it has crashed.
         let text = fs::read_to_string(&self.path).unwrap_or_default();
-        let now = now();
+        let now = since_boot();
         text.lines()
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(at, code)| Some((Duration::from_millis(at.parse().ok()?), code.parse().ok()?)))
@@ -65,7 +65,7 @@ impl Crashes {
     /// It crashed. What cannot be written down is not remembered.
     pub(super) fn note(&self, exit: Option<ServerExit>) {
         let code = exit.map_or(1, ServerExit::exit_code);
-        let line = format!("{} {code}\n", now().as_millis());
+        let line = format!("{} {code}\n", since_boot().as_millis());
         // Appended in one call, so that two at once do not mix.
         if let Ok(mut file) = File::options().append(true).create(true).mode(0o600).open(&self.path) {
             let _ = file.write_all(line.as_bytes());
@@ -77,12 +77,6 @@ impl Crashes {
         // Most have none.
         let _ = fs::remove_file(&self.path);
     }
-}
-
-/// Since boot, sleep of the machine included.
-fn now() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -111,7 +105,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("moored-crashes-{}", RunId::generate()));
         fs::create_dir(&folder).expect("a folder");
         let crashes = Crashes::of(&folder, serde_json::from_str("1").expect("a key"));
-        let later = now().as_millis() + 3_600_000;
+        let later = since_boot().as_millis() + 3_600_000;
         fs::write(&crashes.path, format!("{later} 1\n").repeat(9)).expect("a file");
         assert_eq!(crashes.too_many(), None);
         let recent = Crashes::of(&folder, serde_json::from_str("2").expect("a key"));

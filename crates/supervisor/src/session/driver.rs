@@ -17,6 +17,7 @@ use super::code::Code;
 use super::crashes::Crashes;
 use super::direct::hangup_of;
 use super::door::{Asked, Door};
+use super::held_process::hold;
 use super::keeper::{Keeper, News};
 use super::pid_file::PidFile;
 use super::pump::{Moved, Pump};
@@ -56,6 +57,13 @@ pub(super) struct Held {
     pub(super) envelope: Option<Envelope>,
 }
 
+/// A server that was started again is told what its predecessor knew.
+pub(super) struct CatchingUp {
+    pub(super) replay: Replay,
+    /// When it has taken too long to answer.
+    pub(super) until: Instant,
+}
+
 /// The server that runs now.
 pub(super) struct Live {
     pub(super) keeper: Keeper,
@@ -73,7 +81,7 @@ pub(super) struct Driver {
     pub(super) pump: Pump,
     pub(super) state: State,
     pub(super) talk: Talk,
-    pub(super) replay: Option<Replay>,
+    pub(super) replay: Option<CatchingUp>,
     pub(super) held: VecDeque<Held>,
     pub(super) live: Option<Live>,
     pub(super) counters: Counters,
@@ -87,8 +95,6 @@ pub(super) struct Driver {
     pub(super) is_bound: bool,
     /// The client will say no more: the server's input ends when it has been told all.
     pub(super) is_input_over: bool,
-    /// When a server that was started again has taken too long to answer what is said again.
-    pub(super) replay_until: Option<Instant>,
     pub(super) held_bytes: usize,
     is_watching: bool,
     /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
@@ -153,7 +159,6 @@ impl Driver {
             is_making_room: false,
             is_bound: client.as_ref().is_none_or(|client| client.holds_stdin),
             is_input_over: false,
-            replay_until: None,
             held_bytes: 0,
             is_watching: false,
             eof_at: None,
@@ -329,9 +334,10 @@ impl Driver {
     /// ^Z: the server stops, and then we do, until somebody goes on with us. Not by the keeper, whose task would only run
     /// when we go on.
     fn pause(&self) {
-        use rustix::process::{Signal, getpid, kill_process};
-        if let Some(live) = &self.live {
-            stop(&live.started.process);
+        use rustix::process::{Signal, getpid, kill_process, pidfd_send_signal};
+        if let Some(server) = self.live.as_ref().and_then(|live| hold(&live.started.process).ok()) {
+            // It may have ended just now.
+            let _ = pidfd_send_signal(server, Signal::STOP);
         }
         // The shell waits for this.
         let _ = kill_process(getpid(), Signal::STOP);
@@ -431,17 +437,27 @@ impl Driver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [self.settled_at, self.tick_at, self.idle_deadline(), self.lifetime_deadline(), self.replay_until]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.settled_at,
+            self.tick_at,
+            self.idle_deadline(),
+            self.lifetime_deadline(),
+            self.catch_up_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn catch_up_deadline(&self) -> Option<Instant> {
+        self.replay.as_ref().map(|catching_up| catching_up.until)
     }
 
     fn time(&mut self) {
         let now = Instant::now();
         if self.settled_at.is_some_and(|at| at <= now) {
             self.settle();
-        } else if self.replay_until.is_some_and(|at| at <= now) {
+        } else if self.catch_up_deadline().is_some_and(|at| at <= now) {
             self.end_for_good("it does not answer what its predecessor had been asked");
         } else if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = None;
@@ -449,18 +465,6 @@ impl Driver {
         } else {
             self.consider_sleep(now);
         }
-    }
-}
-
-/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone.
-fn stop(process: &ProcessIdentity) {
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
-    if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
-        && ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process)
-    {
-        // It may have ended just now.
-        let _ = pidfd_send_signal(fd, Signal::STOP);
     }
 }
 

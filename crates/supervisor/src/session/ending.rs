@@ -57,7 +57,7 @@ impl Driver {
         self.live = None;
         self.pump.server = ServerFiles::default();
         self.pump.to_server.clear();
-        (self.replay, self.replay_until) = (None, None);
+        self.replay = None;
         self.talk.forget_asked();
         match report {
             Ok(report) => {

@@ -20,6 +20,7 @@
 //!   wrote them has left (a shell's pipeline, a file): then only the answer is waited for, for half a minute at most.
 //! - **Ending**: the ladder of containment runs, and its proof is waited for. A second reason can take the ladder further,
 //!   never back, and the first reason stays.
+//! - **Interrupted** (not in the picture): ^C was passed on to the server, which has a second to end by it; then Ending.
 //! - **FallingAsleep → Asleep**: the tree is ended as at the end, but the client's pipe stays. The next message starts the
 //!   server again, and what it had been told is said again before that message is passed on.
 //! - **Crashed → BackingOff → Starting**: with `--restart on-crash` only. Calls in flight are answered with an error. A
@@ -40,6 +41,7 @@ mod direct;
 mod door;
 mod driver;
 mod ending;
+mod held_process;
 mod info;
 mod keeper;
 mod limit;

@@ -5,11 +5,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 
 use crate::berth::Facts;
+use crate::boot_time::age_of;
 
 /// Somebody else's server has that file, and lives.
 #[derive(Debug, thiserror::Error)]
@@ -96,17 +98,8 @@ fn live_owner(path: &Path) -> Option<u32> {
     let process = ProcessIdentity::of(pid).ok().filter(|process| process.is_alive().unwrap_or(true))?;
     let written = fs::metadata(path).and_then(|file| file.modified()).ok()?;
     let age = written.elapsed().unwrap_or_default();
-    let process_age = process_age(&process).unwrap_or(age);
     // A file is written after its process was started, and a clock may be a little off.
-    (process_age + std::time::Duration::from_secs(2) >= age).then_some(pid)
-}
-
-fn process_age(process: &ProcessIdentity) -> Option<std::time::Duration> {
-    let ticks = rustix::param::clock_ticks_per_second();
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let now = std::time::Duration::new(now.tv_sec.unsigned_abs(), 0);
-    let started = std::time::Duration::from_millis(process.start_ticks.checked_mul(1000)? / ticks);
-    now.checked_sub(started)
+    (age_of(&process) + Duration::from_secs(2) >= age).then_some(pid)
 }
 
 #[cfg(test)]

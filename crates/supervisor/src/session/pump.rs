@@ -40,6 +40,13 @@ pub(super) enum Moved {
     ClientDeaf,
 }
 
+/// Whose bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
 /// Our ends of the server's files.
 #[derive(Debug, Default)]
 pub(super) struct ServerFiles {
@@ -57,8 +64,8 @@ pub(super) struct Pump {
     pub(super) to_server: Queue,
     pub(super) to_client: Queue,
     pub(super) to_errors: Queue,
-    pub(super) from_client: Splitter,
-    pub(super) from_server: Splitter,
+    from_client: Splitter,
+    from_server: Splitter,
     /// The server's input ends when what waits for it is written.
     pub(super) closing_input: bool,
     /// Nothing is read from the client: what it says next has to wait.
@@ -91,6 +98,13 @@ impl Pump {
     /// Moves nothing: the server has our own files.
     pub(super) fn idle() -> Self {
         Self { client: None, output: None, errors: None, ..Self::bare(0) }
+    }
+
+    pub(super) fn splitter(&mut self, side: Side) -> &mut Splitter {
+        match side {
+            Side::Client => &mut self.from_client,
+            Side::Server => &mut self.from_server,
+        }
     }
 
     /// What the last step read.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::aside::look_at_code;
-use super::driver::{Driver, Live};
+use super::driver::{CatchingUp, Driver, Live};
 use super::keeper::Keeper;
 use super::pid_file::PidFile;
 use super::pump::ServerFiles;
@@ -58,8 +58,7 @@ impl Driver {
         match Replay::begin(&self.talk) {
             Some((replay, first)) => {
                 self.pump.to_server.push(&first);
-                self.replay = Some(replay);
-                self.replay_until = Some(Instant::now() + REPLAY);
+                self.replay = Some(CatchingUp { replay, until: Instant::now() + REPLAY });
             }
             None => {
                 self.release_held();

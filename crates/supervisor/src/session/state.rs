@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use moored_containment::{Ladder, Rung};
 
-use crate::event::{EndCause, SleepReason, StartReason};
+use crate::event::{EndCause, StartReason};
 
 /// How often in a row a server may crash before it is not started for a while.
 const TOO_OFTEN: u32 = 5;
@@ -60,13 +60,13 @@ pub(super) enum Event {
     Quiet,
     /// The time that was asked for is over.
     Tick,
-    Hibernate(SleepReason),
+    Hibernate,
     Stop(EndCause),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// SIGTERM or SIGHUP, by number.
+    /// SIGTERM, SIGHUP or SIGQUIT, by number.
     End(i32),
     /// SIGINT.
     Interrupt,
@@ -145,7 +145,7 @@ fn serving(event: Event) -> (State, Vec<Action>) {
         Event::Exited(Exit::Crashed(count)) => (State::Crashed(count), vec![FailCalls]),
         // Somebody killed the guardians, and the server with them.
         Event::TreeGone => over(EndCause::ServerExited),
-        Event::Hibernate(_) => (State::FallingAsleep, vec![CloseInput, End(Rung::Close)]),
+        Event::Hibernate => (State::FallingAsleep, vec![CloseInput, End(Rung::Close)]),
         Event::Stop(cause) => closing(cause),
         // It is passed on without us; and no time was asked for.
         Event::Started | Event::StartFailed | Event::Message | Event::Quiet | Event::Tick => {
@@ -163,7 +163,7 @@ fn draining(event: Event) -> (State, Vec<Action>) {
         Event::TreeGone => over(EndCause::ClientEof),
         Event::Stop(_) => (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)]),
         // It is ending already; sleep would be no less of an end.
-        Event::Hibernate(_) => (State::Draining, vec![]),
+        Event::Hibernate => (State::Draining, vec![]),
         Event::Eof { .. } | Event::Started | Event::StartFailed | Event::Message => (State::Draining, vec![]),
     }
 }
@@ -176,7 +176,7 @@ fn interrupted(event: Event) -> (State, Vec<Action>) {
         Event::Eof { .. } | Event::ClientGone => (State::Interrupted, vec![CloseInput]),
         Event::Exited(_) => (State::Ending(cause), vec![]),
         Event::TreeGone => over(cause),
-        Event::Hibernate(_) | Event::Started | Event::StartFailed | Event::Message | Event::Quiet => {
+        Event::Hibernate | Event::Started | Event::StartFailed | Event::Message | Event::Quiet => {
             (State::Interrupted, vec![])
         }
     }
@@ -191,7 +191,7 @@ fn ending(cause: EndCause, event: Event) -> (State, Vec<Action>) {
         // Idempotent: a second one does not make it worse.
         Event::Signal(_) => (State::Ending(cause), vec![End(Rung::Terminate)]),
         Event::Eof { .. } | Event::ClientGone => (State::Ending(cause), vec![CloseInput]),
-        Event::Exited(_) | Event::Stop(_) | Event::Hibernate(_) | Event::Quiet | Event::Tick => {
+        Event::Exited(_) | Event::Stop(_) | Event::Hibernate | Event::Quiet | Event::Tick => {
             (State::Ending(cause), vec![])
         }
         Event::Started | Event::StartFailed | Event::Message => (State::Ending(cause), vec![]),
@@ -206,7 +206,7 @@ fn falling_asleep(event: Event) -> (State, Vec<Action>) {
         Event::Signal(signal) => terminating(EndCause::Signal(number(signal))),
         Event::Stop(cause) => (State::Ending(cause), vec![]),
         // A message waits until it sleeps, and wakes it then.
-        Event::Message | Event::Exited(_) | Event::Hibernate(_) | Event::Quiet | Event::Tick => {
+        Event::Message | Event::Exited(_) | Event::Hibernate | Event::Quiet | Event::Tick => {
             (State::FallingAsleep, vec![])
         }
         Event::Started | Event::StartFailed => (State::FallingAsleep, vec![]),
@@ -311,7 +311,7 @@ mod tests {
             Just(Event::TreeGone),
             Just(Event::Quiet),
             Just(Event::Tick),
-            Just(Event::Hibernate(SleepReason::Idle)),
+            Just(Event::Hibernate),
             Just(Event::Stop(EndCause::Operator)),
         ]
     }

@@ -1,17 +1,18 @@
 //! What the bytes mean to the session: the part of the driver that sees every message.
 
-use super::aside::Aside;
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::driver::{Driver, Held};
+use super::aside::Aside;
+use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
-use super::pump::Moved;
+use super::pump::{Moved, Side};
 use super::state::{Event, ONE_SHOT, State, draining_time};
+use crate::boot_time::ticks_since_boot;
 use crate::event::What;
-use crate::mcp::{Failure, ServerSaid, Step, digest, info_tool};
-use crate::relay::{Bytes, Envelope, Piece};
+use crate::mcp::{Failure, ServerSaid, Step, info_tool};
+use crate::relay::{Bytes, Envelope, Piece, Splitter};
 
 /// More than this is not kept for a server that is still to come.
 const HELD: usize = 1 << 20;
@@ -37,21 +38,26 @@ impl Driver {
         }
     }
 
+    /// Takes a splitter out while its pieces are dealt with, which all of the driver may be needed for.
+    fn split(&mut self, side: Side, work: impl FnOnce(&mut Splitter, &mut Self)) {
+        let mut splitter = std::mem::replace(self.pump.splitter(side), Splitter::new(0));
+        work(&mut splitter, self);
+        *self.pump.splitter(side) = splitter;
+    }
+
     // === from the client ===
 
     fn read_client(&mut self, read: usize) {
         let scratch = self.pump.take_scratch();
         self.counters.bytes_to_server += read as u64;
-        let mut splitter = std::mem::replace(&mut self.pump.from_client, crate::relay::Splitter::new(0));
-        splitter.feed(&scratch[..read], |piece| self.client_piece(piece));
-        self.pump.from_client = splitter;
+        self.split(Side::Client, |splitter, driver| {
+            splitter.feed(&scratch[..read], |piece| driver.client_piece(piece));
+        });
         self.pump.give_scratch(scratch);
     }
 
     fn client_eof(&mut self) {
-        let mut splitter = std::mem::replace(&mut self.pump.from_client, crate::relay::Splitter::new(0));
-        splitter.finish(|piece| self.client_piece(piece));
-        self.pump.from_client = splitter;
+        self.split(Side::Client, |splitter, driver| splitter.finish(|piece| driver.client_piece(piece)));
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
         // A client that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's
@@ -146,9 +152,9 @@ impl Driver {
 
     fn server_bytes(&mut self, bytes: &[u8]) {
         self.counters.bytes_to_client += bytes.len() as u64;
-        let mut splitter = std::mem::replace(&mut self.pump.from_server, crate::relay::Splitter::new(0));
-        splitter.feed(bytes, |piece| self.server_piece(piece));
-        self.pump.from_server = splitter;
+        self.split(Side::Server, |splitter, driver| {
+            splitter.feed(bytes, |piece| driver.server_piece(piece));
+        });
     }
 
     fn server_errors(&mut self, bytes: &[u8]) {
@@ -161,9 +167,7 @@ impl Driver {
         let drained = self.pump.drain_server();
         self.server_bytes(&drained.output);
         self.server_errors(&drained.errors);
-        let mut splitter = std::mem::replace(&mut self.pump.from_server, crate::relay::Splitter::new(0));
-        splitter.finish(|piece| self.server_piece(piece));
-        self.pump.from_server = splitter;
+        self.split(Side::Server, |splitter, driver| splitter.finish(|piece| driver.server_piece(piece)));
     }
 
     fn server_piece(&mut self, piece: Piece<'_>) {
@@ -179,7 +183,7 @@ impl Driver {
     }
 
     fn server_message(&mut self, line: Bytes<'_>, envelope: &Envelope) {
-        if self.replay.is_some() && self.replayed(envelope, &line) {
+        if self.replayed(envelope, &line) {
             return;
         }
         let lists_tools = self.spec.rules.info_tool
@@ -221,16 +225,17 @@ impl Driver {
 
     /// Whether the message was an answer to what we said again.
     fn replayed(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
-        let Some(replay) = self.replay.as_mut() else { return false };
+        let Some(CatchingUp { replay, .. }) = self.replay.as_mut() else { return false };
         let step = replay.hear_server(envelope, line);
-        if matches!(step, Step::Send(_) | Step::Done(_)) {
-            self.remember(envelope, line);
+        let changes = replay.is_done().then(|| replay.take_changes());
+        if matches!(step, Step::Send(_) | Step::Done(_))
+            && let ServerSaid::Initialized { name, version } = self.talk.hear_again(envelope, line)
+        {
+            self.initialized(name, version);
         }
-        let Some(replay) = self.replay.as_mut() else { return false };
         match step {
             Step::Pass => return false,
             Step::Send(lines) => {
-                let changes = replay.is_done().then(|| replay.take_changes());
                 self.pump.to_server.push(&lines);
                 if let Some(changes) = changes {
                     self.caught_up(&changes);
@@ -242,22 +247,8 @@ impl Driver {
         true
     }
 
-    /// What the new server answers is what the next one is compared with: the client is told of a change once.
-    fn remember(&mut self, envelope: &Envelope, line: &[u8]) {
-        let Some(id) = envelope.real_id() else { return };
-        if let Some(said) = self.talk.tools.as_mut().filter(|said| said.id == id && said.answer.is_some()) {
-            said.answer = Some(digest(line));
-        }
-        if let Some(said) = self.talk.initialize.as_mut().filter(|said| said.id == id) {
-            said.answer = Some(digest(line));
-            let answer: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-            let info = |key| answer["result"]["serverInfo"][key].as_str().map(str::to_owned);
-            self.initialized(info("name"), info("version"));
-        }
-    }
-
     fn caught_up(&mut self, changes: &[u8]) {
-        (self.replay, self.replay_until) = (None, None);
+        self.replay = None;
         self.pump.push_output(changes);
         self.release_held();
         self.close_input();
@@ -327,10 +318,4 @@ impl Driver {
             info_tool::Listed::Added(_) | info_tool::Listed::Untouched => self.pump.push_output(line),
         }
     }
-}
-
-fn ticks_since_boot() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = rustix::param::clock_ticks_per_second();
-    now.tv_sec.unsigned_abs() * ticks + now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000
 }

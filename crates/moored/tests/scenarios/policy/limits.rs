@@ -105,18 +105,25 @@ fn s20_refused_starts_say_so_at_once_and_start_nothing() {
 
 // === S13, S17: those who are busy ===
 
+/// The next one starts when the busy one has answered its call, and not before.
+#[track_caller]
+fn the_next_waits_for_a_busy_one(scene: &Scene) -> (Wire, Wire) {
+    let mut old = start(scene);
+    let server = make_busy(scene, &mut old, 1);
+    let mut new = Wire::start(scene.run_command());
+    assert!(new.is_silent_for(Duration::from_millis(700)));
+    assert_eq!(servers(scene).iter().map(|one| one.pid).collect::<Vec<_>>(), [server.pid]);
+    assert!(send(&server, Signal::CONT));
+    assert_eq!(old.answer_to(&json!(1))["result"]["content"][0]["text"], "busy");
+    new.initialize();
+    (old, new)
+}
+
 #[test]
 fn s13_a_busy_server_is_not_put_to_sleep_and_the_next_waits_for_it() {
     for scene in Scene::all() {
         let scene = limited(scene, "1", "hibernate");
-        let mut old = start(&scene);
-        let server = make_busy(&scene, &mut old, 1);
-        let mut new = Wire::start(scene.run_command());
-        assert!(new.is_silent_for(Duration::from_millis(700)));
-        assert_eq!(servers(&scene).iter().map(|one| one.pid).collect::<Vec<_>>(), [server.pid]);
-        assert!(send(&server, Signal::CONT));
-        assert_eq!(old.answer_to(&json!(1))["result"]["content"][0]["text"], "busy");
-        new.initialize();
+        let (mut old, new) = the_next_waits_for_a_busy_one(&scene);
         wait_until_state(&scene, 0, "hibernating");
         old.assert_echo(2, "woken");
         finish_all(&scene, vec![old, new]);
@@ -127,14 +134,7 @@ fn s13_a_busy_server_is_not_put_to_sleep_and_the_next_waits_for_it() {
 fn s13_a_busy_server_is_not_stopped_and_the_next_waits_for_it() {
     for scene in Scene::all() {
         let scene = limited(scene, "1", "stop-oldest");
-        let mut old = start(&scene);
-        let server = make_busy(&scene, &mut old, 1);
-        let mut new = Wire::start(scene.run_command());
-        assert!(new.is_silent_for(Duration::from_millis(700)));
-        assert_eq!(servers(&scene).iter().map(|one| one.pid).collect::<Vec<_>>(), [server.pid]);
-        assert!(send(&server, Signal::CONT));
-        assert_eq!(old.answer_to(&json!(1))["result"]["content"][0]["text"], "busy");
-        new.initialize();
+        let (mut old, new) = the_next_waits_for_a_busy_one(&scene);
         assert!(old.read_line().is_none(), "its stdout has ended");
         old.exit();
         finish_all(&scene, vec![new]);

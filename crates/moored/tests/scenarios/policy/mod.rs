@@ -13,33 +13,12 @@ mod sleep;
 
 use std::fs;
 
-use moored_testkit::{Survivor, wait_until};
+use moored_testkit::wait_until;
 use serde_json::{Value, json};
 
 use crate::common::DEADLINE;
 use crate::common::scene::Scene;
-use crate::common::wire::Wire;
-
-fn servers(scene: &Scene) -> Vec<Survivor> {
-    scene.mark.alive().into_iter().filter(|one| one.comm == "misbehave").collect()
-}
-
-#[track_caller]
-fn wait_until_awake(scene: &Scene, count: usize) {
-    let look = || (servers(scene).len() == count).then_some(());
-    wait_until(&format!("{count} are awake"), DEADLINE, look);
-}
-
-/// The rows of `moored ps`, the oldest first.
-#[track_caller]
-fn ps(scene: &Scene) -> Vec<Value> {
-    let output = scene.moored(["ps", "--json"]);
-    assert!(output.status.success(), "{output:?}");
-    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let mut rows = shown["servers"].as_array().expect("a list").clone();
-    rows.sort_by_key(|row| row["id"].as_str().map(str::to_owned));
-    rows
-}
+use crate::seen::{finish_all, ps, servers, start, wait_until_awake};
 
 /// Waits until that row of `moored ps` is in that state.
 #[track_caller]
@@ -61,20 +40,6 @@ fn inspect(scene: &Scene, row: usize) -> Value {
 /// The events of that kind.
 fn events(scene: &Scene, name: &str) -> Vec<Value> {
     scene.events().into_iter().filter(|event| event["event"] == name).collect()
-}
-
-fn start(scene: &Scene) -> Wire {
-    let mut wire = Wire::start(scene.run_command());
-    wire.initialize();
-    wire
-}
-
-#[track_caller]
-fn finish_all(scene: &Scene, wires: Vec<Wire>) {
-    for wire in wires {
-        wire.finish();
-    }
-    scene.assert_clean();
 }
 
 fn call(id: u64, text: &str) -> Value {
