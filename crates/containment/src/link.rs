@@ -8,6 +8,7 @@ mod conclude;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::board::{Word, packet, reason};
@@ -18,6 +19,7 @@ use crate::ladder::{Ladder, Rung};
 use crate::record::Record;
 use crate::report::{EndReport, ServerExit};
 use crate::runtime_dir::OwnRecord;
+use crate::signaller::Signaller;
 use crate::strength::Strength;
 use crate::sys::{self, Heard};
 
@@ -63,7 +65,7 @@ pub(crate) struct Link {
     shared: sys::SharedBoard,
     socket: sys::Socket,
     outer: sys::GuardianChild,
-    server: sys::ProcessFd,
+    server: Arc<sys::ProcessFd>,
     identity: ProcessIdentity,
     guardians: [ProcessIdentity; 2],
     strength: Strength,
@@ -104,7 +106,7 @@ impl Link {
             file,
             socket,
             outer,
-            server: sys::ProcessFd::from_fd(server),
+            server: Arc::new(sys::ProcessFd::from_fd(server)),
             identity,
             guardians,
             strength,
@@ -136,8 +138,8 @@ impl Link {
         self.socket.as_fd()
     }
 
-    pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
-        self.server.send(signal)
+    pub(crate) fn signaller(&self) -> Signaller {
+        Signaller::new(Arc::clone(&self.server))
     }
 
     /// How the server ended, if it has and somebody saw it.
