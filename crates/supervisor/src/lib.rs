@@ -29,3 +29,4 @@ mod relay;
 pub mod session;
 pub mod spec;
 mod stable_hash;
+mod superseding;

@@ -36,6 +36,7 @@ impl Driver {
             Moved::ServerEof | Moved::Written => {}
             Moved::ClientDeaf => self.dispatch(Event::ClientGone),
         }
+        self.pump.adjust_widths();
     }
 
     /// Takes a splitter out while its pieces are dealt with, which all of the driver may be needed for.
@@ -128,6 +129,10 @@ impl Driver {
     }
 
     pub(super) fn release_held(&mut self) {
+        if let Some(line) = self.unanswered.take() {
+            self.talk.hear_client(&Envelope::of(&line), &line);
+            self.pump.to_server.push_owned(line);
+        }
         for held in self.take_held() {
             if let Some(envelope) = &held.envelope {
                 self.talk.hear_client(envelope, &held.line);
@@ -183,7 +188,8 @@ impl Driver {
     }
 
     fn server_message(&mut self, line: Bytes<'_>, envelope: &Envelope) {
-        if self.replayed(envelope, &line) {
+        if self.replayed(envelope, &line) || self.talk.is_known(envelope, &line) || self.is_outlived(envelope)
+        {
             return;
         }
         let lists_tools = self.spec.rules.info_tool
@@ -200,6 +206,13 @@ impl Driver {
             }
         }
         self.note_quiet();
+    }
+
+    /// Whether a server that goes to sleep ends with this what its successor is to go on with: a stream, or an `initialize`
+    /// that it has not answered in time.
+    fn is_outlived(&self, envelope: &Envelope) -> bool {
+        self.state == State::FallingAsleep
+            && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
     }
 
     /// Nothing is in flight any more that a client who has closed its end waits for.
