@@ -27,18 +27,8 @@ fn s11_the_next_start_sweeps_what_a_crash_of_everything_left() {
         let client = playing.client().pid;
         playing.assert_gone_but(AFTER_ANYTHING, |one| one.pid == client);
         innocent.assert_untouched();
-        assert_tidied_up(&playing.scene);
+        playing.scene.assert_tidied_up();
     }
-}
-
-/// What was killed could not remove its files; the next one does. A run as short as this one may be over before all is done,
-/// and the next goes on with it.
-#[track_caller]
-fn assert_tidied_up(scene: &Scene) {
-    wait_until("no file is left of it", DEADLINE, || {
-        scene.moored(["run", "--", "true"]);
-        scene.runtime_files().is_empty().then_some(())
-    });
 }
 
 // === S21: probes ===
@@ -78,7 +68,7 @@ fn s22_a_nested_host_goes_with_all_of_its_servers() {
         playing.kill_client();
         // The outer session has less patience than the inner one, and may have to kill it.
         playing.assert_gone_but(AFTER_ANYTHING, |_| false);
-        assert_tidied_up(&playing.scene);
+        playing.scene.assert_tidied_up();
     }
 }
 
