@@ -373,7 +373,7 @@ impl Driver {
             Aside::Line(id, line) => {
                 // Unless it was answered with an error meanwhile.
                 if self.talk.settle(&id) {
-                    self.pump.push_output(&line);
+                    self.pump.push_line(&line);
                 }
                 self.note_quiet();
             }

@@ -54,6 +54,11 @@ impl Driver {
 
     pub(super) fn tree_gone(&mut self, report: Result<EndReport, String>) {
         self.drain();
+        if matches!(self.state, State::FallingAsleep | State::Crashed(_)) {
+            self.drop_half_output();
+        } else {
+            self.finish_output();
+        }
         self.live = None;
         self.pump.server = ServerFiles::default();
         self.pump.to_server.clear();
@@ -99,7 +104,7 @@ impl Driver {
             None => (Failure::NotStarted, "the server could not be started".to_owned()),
         };
         for id in self.talk.take_calls() {
-            self.pump.push_output(&error_line(&id, failure, &why));
+            self.pump.push_line(&error_line(&id, failure, &why));
         }
         // What waits for a server that will be started again can go on waiting.
         if !matches!(self.state, State::Crashed(_)) {
@@ -116,9 +121,9 @@ impl Driver {
         if envelope.batch {
             let ids = ids_in_batch(line);
             let ids = if line.is_empty() { vec![b"null".to_vec()] } else { ids };
-            ids.iter().for_each(|id| self.pump.push_output(&error_line(id, failure, why)));
+            ids.iter().for_each(|id| self.pump.push_line(&error_line(id, failure, why)));
         } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_request()) {
-            self.pump.push_output(&error_line(id, failure, why));
+            self.pump.push_line(&error_line(id, failure, why));
         }
     }
 

@@ -167,7 +167,20 @@ impl Driver {
         let drained = self.pump.drain_server();
         self.server_bytes(&drained.output);
         self.server_errors(&drained.errors);
+        if self.pump.splitter(Side::Server).holds_message() {
+            self.finish_output();
+        }
+    }
+
+    /// The server says no more: half a message is passed on as it is.
+    pub(super) fn finish_output(&mut self) {
         self.split(Side::Server, |splitter, driver| splitter.finish(|piece| driver.server_piece(piece)));
+    }
+
+    /// Another server is to speak next: half a message is of no use to the client, and must not run into the next one.
+    pub(super) fn drop_half_output(&mut self) {
+        self.pump.end_line();
+        *self.pump.splitter(Side::Server) = Splitter::new(self.spec.rules.line_limit);
     }
 
     fn server_piece(&mut self, piece: Piece<'_>) {
@@ -249,7 +262,7 @@ impl Driver {
 
     fn caught_up(&mut self, changes: &[u8]) {
         self.replay = None;
-        self.pump.push_output(changes);
+        self.pump.push_line(changes);
         self.release_held();
         self.close_input();
         self.note_quiet();
@@ -278,7 +291,7 @@ impl Driver {
             let line = crate::mcp::error_line(id, Failure::TooLong, &why);
             if envelope.is_response() {
                 self.talk.settle(id);
-                self.pump.push_output(&line);
+                self.pump.push_line(&line);
             } else {
                 self.pump.to_server.push(&line);
             }

@@ -4,10 +4,12 @@
 //! - `sleep`: `--idle`, the superseded, `--max-lifetime`, stale code, what is said again on waking (S13 to S16, S24, S38);
 //! - `limits`: `--max-instances` and those who are busy (S13, S14, S17, S20, S42);
 //! - `crashes`: `--restart on-crash` and crash loops (S19, S41);
+//! - `half_lines`: servers that end in the middle of a line, and have a successor;
 //! - `extras`: `--pid-file`, `--info-tool`, `--keep`.
 
 mod crashes;
 mod extras;
+mod half_lines;
 mod limits;
 mod sleep;
 
