@@ -8,7 +8,7 @@ use super::aside::Aside;
 use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
 use super::pump::{Moved, Side};
-use super::state::{Event, ONE_SHOT, State, draining_time};
+use super::state::{Event, State};
 use crate::boot_time::ticks_since_boot;
 use crate::event::What;
 use crate::mcp::{Failure, ServerSaid, Step, info_tool};
@@ -60,10 +60,8 @@ impl Driver {
         self.split(Side::Client, |splitter, driver| splitter.finish(|piece| driver.client_piece(piece)));
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
-        // A client that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's
-        // pipeline or a file, waits for nothing but the answer.
-        self.eof_at = self.is_bound.then(Instant::now);
-        let patience = if self.is_bound { draining_time(&self.spec.rules.ladder) } else { ONE_SHOT };
+        self.unread_until = None;
+        let patience = self.eof_patience();
         self.dispatch(Event::Eof { wanted, patience });
     }
 
