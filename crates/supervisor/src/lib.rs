@@ -23,6 +23,7 @@ pub mod event;
 pub mod ledger;
 pub mod log;
 mod mcp;
+mod on_thread;
 pub mod operator;
 pub mod places;
 mod relay;

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use super::code::Code;
 use super::crashes::Crashes;
 use crate::berth::{self, Facts};
+use crate::on_thread::on_thread;
 use crate::spec::ServerSpec;
 
 /// What comes back from a thread.
@@ -31,14 +32,15 @@ pub(super) enum Aside {
 /// Looks at the code behind a server that was started again: it may be newer than that of the one before.
 pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
     let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
-    std::thread::spawn(move || {
+    // Without a thread it is as if there were no code to look at.
+    let _ = on_thread(move || {
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
     });
 }
 
 pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
-    let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
-    std::thread::spawn(move || {
+    let (command, cwd, told) = (spec.command.clone(), spec.cwd.clone(), tell.clone());
+    let looking = on_thread(move || {
         // Nobody listens any more if the session was that short.
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
         for folder in RuntimeDir::all_of_user() {
@@ -61,4 +63,8 @@ pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>)
         }
         let _ = tell.send(Aside::Done);
     });
+    if let Err(error) = looking {
+        let _ = told.send(Aside::Problem(format!("cannot look for what dead sessions left: {error}")));
+        let _ = told.send(Aside::Done);
+    }
 }

@@ -300,8 +300,9 @@ impl Driver {
     /// Nobody would see the end of an input that is not read.
     fn watch_unread_input(&mut self) {
         if self.pump.is_held_up() && !self.is_watching {
-            self.is_watching = true;
-            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().ok().map(hangup_of);
+            // Where it cannot be watched now it is tried again at the next turn.
+            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().and_then(hangup_of).ok();
+            self.is_watching = self.hangup.is_some();
         }
     }
 

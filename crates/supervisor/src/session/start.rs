@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
+use tokio::sync::oneshot;
 
 use super::client::ClientProcess;
 use super::direct::hangup_of;
@@ -126,8 +127,7 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     } else {
         pump(stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), spec.rules.line_limit)?
     };
-    let hangup =
-        if spec.rules.direct { stdin.as_fd().try_clone_to_owned().ok().map(hangup_of) } else { None };
+    let hangup = if spec.rules.direct { Some(watch_hangup(stdin.as_fd())?) } else { None };
     let parts = Parts { spec, facts, client, folder, pump, hangup, door, around };
     let outcome = Driver::new(parts, &warnings).live().await;
     drop(berth);
@@ -205,6 +205,12 @@ fn pump(
     let output = Outlet::open(stdout).map_err(|source| RunError::Stdio { what: "stdout", source })?;
     // Without a stderr the log still has what the server writes there.
     Ok(Pump::new(input, output, Outlet::open(stderr).ok(), limit))
+}
+
+/// Without it nobody would see that the client has left.
+fn watch_hangup(stdin: BorrowedFd<'_>) -> Result<oneshot::Receiver<()>, RunError> {
+    let watched = stdin.try_clone_to_owned().and_then(hangup_of);
+    watched.map_err(|source| RunError::Stdio { what: "stdin", source })
 }
 
 /// Where it is, from wherever one looks: the guardians are in `/`.

@@ -11,7 +11,8 @@ use super::pump::{Moved, Side};
 use super::state::{Event, State};
 use crate::boot_time::ticks_since_boot;
 use crate::event::What;
-use crate::mcp::{Failure, ServerSaid, Step, info_tool};
+use crate::mcp::{Failure, ServerSaid, Step, error_line, info_tool};
+use crate::on_thread::on_thread;
 use crate::relay::{Bytes, Envelope, Piece, Splitter};
 
 /// More than this is not kept for a server that is still to come.
@@ -140,7 +141,7 @@ impl Driver {
         if envelope.is_request() || envelope.batch {
             self.refuse(envelope, b"", Failure::TooLong, &why);
         } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) {
-            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            let line = error_line(id, Failure::TooLong, &why);
             self.pump.to_server.push(&line);
         }
         self.warn(&format!("a message of the client was dropped: {why}"));
@@ -286,7 +287,7 @@ impl Driver {
     fn server_too_long(&mut self, envelope: &Envelope) {
         let why = format!("the server's message is longer than {} bytes", self.spec.rules.line_limit);
         if let Some(id) = envelope.real_id() {
-            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            let line = error_line(id, Failure::TooLong, &why);
             if envelope.is_response() {
                 self.talk.settle(id);
                 self.pump.push_line(&line);
@@ -310,13 +311,17 @@ impl Driver {
     fn answer_info(&mut self, envelope: &Envelope) {
         let Some(id) = envelope.real_id().map(<[u8]>::to_vec) else { return };
         let (folder, facts, status) = (self.folder.clone(), self.facts.clone(), self.status());
-        let tell = self.asides.clone();
-        std::thread::spawn(move || {
+        let (tell, told) = (self.asides.clone(), id.clone());
+        let looking = on_thread(move || {
             let info = server_info(folder.as_ref(), &facts, &status);
             let line = info_tool::answer(&id, &info);
             // Nobody listens any more if the session has ended.
             let _ = tell.send(Aside::Line(id, line));
         });
+        if let Err(error) = looking {
+            let line = error_line(&told, Failure::NotStarted, &format!("cannot look around: {error}"));
+            let _ = self.asides.send(Aside::Line(told, line));
+        }
     }
 
     fn pass_tools(&mut self, line: &[u8]) {
