@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use tokio::sync::oneshot;
 
 use super::client::ClientProcess;
@@ -117,7 +119,8 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     let facts = facts(&spec, &around, client.as_ref())?;
     let mut warnings = Vec::new();
     let folder = around.folder.as_ref().map_err(|error| warnings.push(not_findable(error))).ok().cloned();
-    let berth = take_berth(&spec, &facts, folder.as_ref())?;
+    let is_wanted = || !has_left(stdin.as_fd(), stdout.as_fd());
+    let berth = take_berth(&spec, &facts, folder.as_ref(), is_wanted)?;
     let berth = berth.and_then(|berth| berth.map_err(|error| warnings.push(not_findable(&error))).ok());
     let door = berth.as_ref().and_then(|berth| {
         Door::open(&berth.socket()).map_err(|error| warnings.push(not_findable(&error))).ok()
@@ -139,13 +142,25 @@ fn take_berth(
     spec: &ServerSpec,
     facts: &Facts,
     folder: Option<&RuntimeDir>,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<Option<io::Result<Berth>>, NoRoom> {
     let Some(folder) = folder else { return Ok(None) };
     let take = || Berth::take(folder, facts);
     match spec.rules.max_instances {
-        Some(limit) => make_room(folder, facts, limit, spec.rules.over_limit, take).map(Some),
+        Some(limit) => make_room(folder, facts, limit, spec.rules.over_limit, is_wanted, take).map(Some),
         None => Ok(Some(take())),
     }
+}
+
+/// Whether nobody is at the other end any more, and nothing that was said is left to be read.
+fn has_left(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
+    if poll(&mut fds, Some(&Timespec::default())).is_err() {
+        return false;
+    }
+    let [input, output] = fds.map(|fd| fd.revents());
+    input.contains(PollFlags::HUP) && !input.contains(PollFlags::IN)
+        || output.intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 fn not_findable(error: &io::Error) -> String {
