@@ -17,6 +17,7 @@ use super::door::Door;
 use super::driver::{Driver, Parts};
 use super::limit::{NoRoom, make_room};
 use super::pump::Pump;
+use super::signals::survive_full_files;
 use crate::berth::{Berth, Facts};
 use crate::event::{Begun, Ended, Event, RunId, What};
 use crate::relay::{Inlet, Outlet};
@@ -115,6 +116,8 @@ pub fn run(spec: ServerSpec, surroundings: Surroundings) -> Result<RunOutcome, R
 
 async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, RunError> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    // Before anything is written.
+    survive_full_files().map_err(RunError::Reactor)?;
     let client = ClientProcess::find(stdin.as_fd());
     let facts = facts(&spec, &around, client.as_ref())?;
     let mut warnings = Vec::new();
