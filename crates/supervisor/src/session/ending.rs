@@ -20,6 +20,8 @@ use crate::spec::Restart;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A server that lived this long did not crash in a row with the one before.
 const STABLE: Duration = Duration::from_secs(60);
+/// A server that lived this long has answered `initialize`, if it ever does.
+const BEGINNING: Duration = Duration::from_secs(10);
 
 impl Driver {
     pub(super) fn exited(&mut self, exit: Option<ServerExit>) {
@@ -28,7 +30,7 @@ impl Driver {
         self.exit = exit;
         let failed = !exit.is_some_and(ServerExit::success);
         if failed && self.state == State::Serving {
-            if !self.talk.is_settled()
+            if !self.is_past_beginning()
                 && self.has_client()
                 && let Some(crashes) = &self.crashes
             {
@@ -39,6 +41,12 @@ impl Driver {
             }
         }
         self.dispatch(Event::Exited(Exit::Done));
+    }
+
+    /// What is said directly is not heard: there its age has to tell.
+    fn is_past_beginning(&self) -> bool {
+        let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
+        self.talk.is_settled() || self.spec.rules.direct && lived > BEGINNING
     }
 
     /// Somebody who speaks MCP may be there: what is typed into a terminal, or runs in a script, is nobody's crash loop.
