@@ -20,6 +20,7 @@ pub mod berth;
 mod boot_time;
 pub mod control;
 pub mod event;
+mod held_process;
 pub mod ledger;
 pub mod log;
 mod mcp;

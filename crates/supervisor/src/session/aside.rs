@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use super::code::Code;
 use super::crashes::Crashes;
 use crate::berth::{self, Facts};
+use crate::held_process::set_going;
 use crate::on_thread::on_thread;
 use crate::spec::ServerSpec;
 
@@ -45,6 +46,7 @@ pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>)
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
         for folder in RuntimeDir::all_of_user() {
             Crashes::forget_old(folder.path());
+            set_orphans_going(&folder);
             // What cannot be read now is read by the next one.
             for facts in berth::bury(&folder).unwrap_or_default() {
                 let _ = tell.send(Aside::Died(Box::new(facts)));
@@ -66,5 +68,15 @@ pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>)
     if let Err(error) = looking {
         let _ = told.send(Aside::Problem(format!("cannot look for what dead sessions left: {error}")));
         let _ = told.send(Aside::Done);
+    }
+}
+
+/// A server can stop the moored that holds it, and outlive its client so; not for longer than until somebody looks.
+fn set_orphans_going(folder: &RuntimeDir) {
+    for facts in berth::all(folder).unwrap_or_default().iter().map(|found| &found.facts) {
+        let client = facts.client.as_ref().and_then(|client| client.identity);
+        if client.is_some_and(|client| client.is_alive().is_ok_and(|alive| !alive)) {
+            set_going(&facts.moored);
+        }
     }
 }
