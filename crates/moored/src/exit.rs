@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use crate::render;
+
 /// How moored ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -95,15 +97,12 @@ impl From<io::Error> for Failure {
 
 /// Tells a failure on stderr, and gives the code to exit with.
 pub(crate) fn tell(failure: &Failure) -> Exit {
-    use std::io::Write as _;
     match failure {
         Failure::BrokenPipe => Exit::Ok,
         Failure::Told { message, hint, exit } => {
-            // Whoever closed stderr does not want to know.
-            let mut stderr = anstream::stderr().lock();
-            let _ = writeln!(stderr, "moored: {message}");
+            render::say(&format!("moored: {message}"));
             if let Some(hint) = hint {
-                let _ = writeln!(stderr, "\nhint: {hint}");
+                render::say(&format!("\nhint: {hint}"));
             }
             *exit
         }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::{Reply, Request};
 use crate::event::{Client, RunId};
+use crate::places::open_plain;
 use crate::spec::Key;
 
 const FILE: &str = "run";
@@ -165,7 +166,7 @@ pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Found>> {
 pub fn bury(folder: &RuntimeDir) -> io::Result<Vec<Facts>> {
     for leftover in paths_with(folder, DRAFT)?.iter().chain(&paths_with(folder, ROOM)?) {
         // What is held is locked.
-        if File::open(leftover).is_ok_and(|file| file.try_lock().is_ok()) {
+        if open_plain(leftover).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(leftover);
         }
     }
@@ -185,7 +186,7 @@ fn paths_with(folder: &RuntimeDir, wanted: &str) -> io::Result<Vec<PathBuf>> {
 
 /// What the file says, if its `run` lives.
 fn look(path: &Path) -> io::Result<Option<Facts>> {
-    let file = File::open(path)?;
+    let file = open_plain(path)?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Ok(Some(serde_json::from_reader(BufReader::new(&file))?)),
         Err(TryLockError::Error(error)) => Err(error),
@@ -194,7 +195,7 @@ fn look(path: &Path) -> io::Result<Option<Facts>> {
 }
 
 fn bury_one(path: &Path) -> io::Result<Option<Facts>> {
-    let file = File::open(path)?;
+    let file = open_plain(path)?;
     if file.try_lock().is_err() || file.metadata()?.ino() != fs::metadata(path)?.ino() {
         // It lives, or somebody else is at it.
         return Ok(None);

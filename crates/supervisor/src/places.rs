@@ -7,8 +7,10 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::event::RunId;
 use crate::stable_hash::stable_hash;
@@ -93,11 +95,20 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
 
 /// How a file of ours is made: for the user alone.
 pub(crate) fn private_file() -> fs::OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = File::options();
     options.mode(0o600);
     options
 }
+
+/// Opens a file to read it if it is one: not a FIFO, for whose writer one would wait, and not the way to another place.
+/// Whoever runs as this user can put anything into our folders.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(UNSURPRISED).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
+}
+
+/// Flags for opening what somebody else may have put there.
+pub(crate) const UNSURPRISED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
 /// A server's name as one that every file system takes, and that leads nowhere. What had to be changed gets a number of
 /// its own, so that two servers never share a folder by it.

@@ -11,7 +11,9 @@ pub(crate) use tree::{Node, tree};
 pub(crate) use values::{ago, bytes, command_line, percent, short_ids, span};
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -25,10 +27,23 @@ pub(crate) fn out(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Says this on stderr; whoever closed that does not want to know.
+/// Says this on stderr. Whoever closed that does not want to know, and whoever does not read it is not waited for: a client
+/// may leave it unread for ever, and nothing of ours may stay for its sake.
 pub(crate) fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
-    let _ = writeln!(stderr, "{text}");
+    // What has room at all has room for this much.
+    for part in format!("{text}\n").as_bytes().chunks(512) {
+        if !has_room(&io::stderr()) || stderr.write_all(part).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether something can be written there at once, or soon.
+fn has_room(to: &impl AsFd) -> bool {
+    let mut fds = [PollFd::new(to, PollFlags::OUT)];
+    let patience = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
 }
 
 /// Prints one JSON object with its version and this under that name.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::keys::KEYS;
@@ -104,6 +104,10 @@ pub(crate) fn read_one(path: &Path) -> Result<Option<SettingsFile>, Failure> {
     if about.uid() != 0 && about.uid() != rustix::process::geteuid().as_raw() {
         let unknown = BTreeSet::from([format!("it belongs to somebody else (uid {})", about.uid())]);
         return Ok(Some(SettingsFile { path: path.into(), values: BTreeMap::new(), unknown }));
+    }
+    // Whoever reads it would wait for somebody who writes.
+    if about.file_type().is_fifo() {
+        return Err(unreadable(io::Error::other("it is a FIFO")));
     }
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     SettingsFile::parse(path.into(), &text).map(Some)

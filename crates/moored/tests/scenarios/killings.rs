@@ -8,7 +8,8 @@ use crate::client_goes::STUBBORN;
 use crate::common::AFTER_ANYTHING;
 use crate::common::client::Client;
 use crate::common::playing::{Holders, Playing};
-use crate::common::scene::Scene;
+use crate::common::scene::{Scene, moored};
+use crate::common::wire::Wire;
 
 fn killing(client: Client, who: impl Fn(&Playing, Holders) -> Vec<ProcessIdentity>) {
     for scene in Scene::all() {
@@ -103,5 +104,32 @@ fn s10_all_of_moored_killed_in_strict_mode() {
         let client = playing.client().pid;
         playing.assert_gone_but(AFTER_ANYTHING, |one| one.pid == client);
         playing.scene.assert_tidied_up();
+    }
+}
+
+/// A server can stop the moored that holds it, which then sees nothing any more. The next `run` of the user sets it going, and
+/// so does an operator who wants it to end.
+#[test]
+fn a_stopped_moored_goes_on_when_its_client_is_dead_and_somebody_looks() {
+    for scene in Scene::all() {
+        let mut playing = Client::Pipes.play(scene.hasty().misbehave(STUBBORN));
+        let holders = playing.holders();
+        playing.send_all(&[holders.moored, holders.outer, holders.inner], Signal::STOP);
+        playing.kill_client();
+        let next = Wire::start(playing.scene.command(moored(), ["run", "--", "cat"]));
+        next.finish();
+        playing.assert_gone_within(AFTER_ANYTHING);
+    }
+}
+
+#[test]
+fn a_stopped_moored_is_stopped_for_good_by_an_operator() {
+    for scene in Scene::all() {
+        let mut playing = Client::Pipes.play(scene.hasty().misbehave(STUBBORN));
+        let holders = playing.holders();
+        playing.send_all(&[holders.moored], Signal::STOP);
+        let output = playing.scene.moored(["stop", "--all"]);
+        assert!(output.status.success(), "{output:?}");
+        playing.assert_only_client_within(AFTER_ANYTHING);
     }
 }

@@ -140,6 +140,28 @@ fn what_was_asked_before_eof_is_answered() {
     }
 }
 
+/// More than fits in between, for a server that is slow to read: whoever closes its end has said all of it.
+#[test]
+fn all_that_was_written_before_eof_is_read_and_answered() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--slow-start", "700"]);
+        let mut wire = Wire::start(scene.run_command());
+        let text = "x".repeat(2000);
+        let calls = 1..=1000;
+        for id in calls.clone() {
+            let params = json!({ "name": "echo", "arguments": { "text": text } });
+            wire.write_line(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+        }
+        wire.close_stdin();
+        for id in calls {
+            let answer = wire.answer_to(&json!(id));
+            assert_eq!(answer["result"]["content"][0]["text"], text.as_str(), "{answer}");
+        }
+        assert_eq!(wire.exit().code(), Some(0));
+        scene.assert_clean();
+    }
+}
+
 /// stderr is the server's, whole and in order, on moored's own stderr.
 #[test]
 fn stderr_goes_through_whole() {

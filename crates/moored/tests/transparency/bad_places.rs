@@ -6,7 +6,7 @@ use std::path::Path;
 
 use moored_testkit::User;
 
-use crate::common::scene::Scene;
+use crate::common::scene::{Scene, moored};
 use crate::common::wire::Wire;
 
 /// A session with this state folder works, and ends as it should.
@@ -84,5 +84,32 @@ fn a_runtime_folder_that_cannot_be_used_is_told_and_does_no_harm() {
         assert_eq!(output.status.code(), Some(5), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("moored: "), "{output:?}");
         scene.assert_clean();
+    }
+}
+
+/// A server runs as its user, and can leave anything in the user's folder. What would keep whoever opens it waiting is passed
+/// over: by the next `run`, by its sweep, and by whoever looks.
+#[test]
+fn fifos_among_the_records_keep_nobody_waiting() {
+    for scene in Scene::all() {
+        let folder = scene.runtime_dir();
+        let made = scene.command("mkdir", ["-m700".as_ref(), folder.as_os_str()]).output().expect("mkdir");
+        assert!(made.status.success(), "{made:?}");
+        let names = ["a.run", ".a.run.draft", "a.room", "a.events", "a.taken", "a.session", "a.crashes"];
+        let fifos = names.map(|name| folder.join(name));
+        let made = scene.command("mkfifo", &fifos).output().expect("mkfifo");
+        assert!(made.status.success(), "{made:?}");
+        let scene = scene.hasty().misbehave(["--daemon"]);
+        let mut wire = Wire::start(scene.run_command());
+        wire.initialize();
+        for verb in ["ps", "events"] {
+            let argv = ["20".into(), moored().into_os_string(), verb.into()];
+            let output = scene.command("timeout", argv).output().expect("timeout");
+            assert_eq!(output.status.code(), Some(0), "{verb}: {output:?}");
+        }
+        assert_eq!(wire.finish().0.code(), Some(0));
+        scene.assert_nobody();
+        let mut known: Vec<_> = scene.events().into_iter().map(|event| event["event"].clone()).collect();
+        assert_eq!(known.pop(), Some("ended".into()), "{known:?}");
     }
 }

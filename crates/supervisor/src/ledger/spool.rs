@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use super::row::to_line;
 use super::{Ledger, LedgerError};
 use crate::event::{Event, RunId};
-use crate::places::{private_file, private_folder};
+use crate::places::{open_plain, private_file, private_folder};
 
 const WHOLE: &str = "events";
 const TAKEN: &str = "taken";
@@ -129,7 +129,7 @@ struct Taken {
 }
 
 fn claim(folder: &Path, path: &Path) -> io::Result<Option<(Taken, String)>> {
-    let mut file = File::open(path)?;
+    let mut file = open_plain(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),

@@ -1,6 +1,6 @@
 //! Which old logs go. Only files that are named as ours are ever looked at: a log may be told to lie anywhere.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::Limits;
 use crate::event::RunId;
+use crate::places::open_plain;
 
 /// A log, as it lies in its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ fn look(folder: &Path, path: PathBuf) -> io::Result<Old> {
 }
 
 fn is_locked(path: &Path) -> bool {
-    match File::open(path).map(|file| file.try_lock().err()) {
+    match open_plain(path).map(|file| file.try_lock().err()) {
         Ok(Some(TryLockError::WouldBlock)) => true,
         Ok(Some(TryLockError::Error(_)) | None) => false,
         // What cannot be looked at is not touched, but what is not there is not in use.

@@ -23,6 +23,7 @@ use tokio::sync::mpsc::{self, OwnedPermit, error::SendError};
 use tokio::sync::oneshot;
 
 use super::watch::watch;
+use crate::on_thread::on_thread;
 
 /// How one of our files is read or written.
 #[derive(Debug)]
@@ -84,13 +85,13 @@ impl Inlet {
     pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
         match Way::of(fd, Interest::READABLE) {
             Ok(way) => Ok(Self::Ready(way)),
-            Err(_) => Ok(Self::thread(fd.try_clone_to_owned()?)),
+            Err(_) => Self::thread(fd.try_clone_to_owned()?),
         }
     }
 
-    fn thread(fd: OwnedFd) -> Self {
+    fn thread(fd: OwnedFd) -> io::Result<Self> {
         let (give, take) = mpsc::channel(1);
-        std::thread::spawn(move || {
+        on_thread(move || {
             let mut file = File::from(fd);
             let mut space = vec![0; 16 << 10];
             loop {
@@ -104,8 +105,8 @@ impl Inlet {
                     return;
                 }
             }
-        });
-        Self::Thread(take, Vec::new())
+        })?;
+        Ok(Self::Thread(take, Vec::new()))
     }
 
     /// The file, unless a thread has it.
@@ -185,11 +186,11 @@ impl Scribe {
         let (give, mut take) = mpsc::channel::<Vec<u8>>(1);
         let (tell, done) = oneshot::channel();
         let mut file = File::from(fd.try_clone()?);
-        std::thread::spawn(move || {
+        on_thread(move || {
             // Nobody reads any more: what is still to come has nowhere to go.
             while take.blocking_recv().is_some_and(|part| file.write_all(&part).is_ok()) {}
             drop((take, tell));
-        });
+        })?;
         Ok(Self { room: Box::pin(give.reserve_owned()), done, fd })
     }
 

@@ -10,6 +10,8 @@ pub(crate) struct Queue {
     /// How much of the first one is written.
     head: usize,
     len: usize,
+    /// The last byte that ever came, written or not.
+    last: Option<u8>,
 }
 
 impl Queue {
@@ -21,11 +23,17 @@ impl Queue {
         self.len == 0
     }
 
+    /// Whether what came last is not the end of a line.
+    pub(crate) fn is_mid_line(&self) -> bool {
+        self.last.is_some_and(|byte| byte != b'\n')
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         self.len += bytes.len();
+        self.last = bytes.last().copied();
         match self.chunks.back_mut() {
             Some(last) if last.len() + bytes.len() <= TOGETHER => last.extend_from_slice(bytes),
             _ => self.chunks.push_back(bytes.to_vec()),
@@ -37,6 +45,7 @@ impl Queue {
             self.push(&bytes);
         } else {
             self.len += bytes.len();
+            self.last = bytes.last().copied();
             self.chunks.push_back(bytes);
         }
     }
@@ -58,5 +67,21 @@ impl Queue {
 
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_line_is_known_also_when_it_is_written() {
+        let mut queue = Queue::default();
+        assert!(!queue.is_mid_line());
+        queue.push(b"half");
+        queue.advance(4);
+        assert!(queue.is_empty() && queue.is_mid_line());
+        queue.push_owned([b"x".repeat(TOGETHER), b"\n".to_vec()].concat());
+        assert!(!queue.is_mid_line());
     }
 }

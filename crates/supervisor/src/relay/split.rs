@@ -106,6 +106,15 @@ impl Splitter {
         }
     }
 
+    /// Whether what is held is a message that lacks nothing but its newline, or one that is too long whatever comes.
+    pub(crate) fn holds_message(&self) -> bool {
+        match self.mode {
+            Mode::Message => self.scan.is_whole(),
+            Mode::Dropping => true,
+            Mode::LineStart | Mode::Raw => false,
+        }
+    }
+
     /// A part of one line, with its newline if `whole`.
     fn take(&mut self, part: &[u8], whole: bool, out: &mut impl FnMut(Piece<'_>)) {
         match self.mode {

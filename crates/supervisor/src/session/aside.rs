@@ -7,6 +7,8 @@ use tokio::sync::mpsc;
 use super::code::Code;
 use super::crashes::Crashes;
 use crate::berth::{self, Facts};
+use crate::held_process::set_going;
+use crate::on_thread::on_thread;
 use crate::spec::ServerSpec;
 
 /// What comes back from a thread.
@@ -31,18 +33,20 @@ pub(super) enum Aside {
 /// Looks at the code behind a server that was started again: it may be newer than that of the one before.
 pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
     let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
-    std::thread::spawn(move || {
+    // Without a thread it is as if there were no code to look at.
+    let _ = on_thread(move || {
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
     });
 }
 
 pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
-    let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
-    std::thread::spawn(move || {
+    let (command, cwd, told) = (spec.command.clone(), spec.cwd.clone(), tell.clone());
+    let looking = on_thread(move || {
         // Nobody listens any more if the session was that short.
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
         for folder in RuntimeDir::all_of_user() {
             Crashes::forget_old(folder.path());
+            set_orphans_going(&folder);
             // What cannot be read now is read by the next one.
             for facts in berth::bury(&folder).unwrap_or_default() {
                 let _ = tell.send(Aside::Died(Box::new(facts)));
@@ -61,4 +65,18 @@ pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>)
         }
         let _ = tell.send(Aside::Done);
     });
+    if let Err(error) = looking {
+        let _ = told.send(Aside::Problem(format!("cannot look for what dead sessions left: {error}")));
+        let _ = told.send(Aside::Done);
+    }
+}
+
+/// A server can stop the moored that holds it, and outlive its client so; not for longer than until somebody looks.
+fn set_orphans_going(folder: &RuntimeDir) {
+    for facts in berth::all(folder).unwrap_or_default().iter().map(|found| &found.facts) {
+        let client = facts.client.as_ref().and_then(|client| client.identity);
+        if client.is_some_and(|client| client.is_alive().is_ok_and(|alive| !alive)) {
+            set_going(&facts.moored);
+        }
+    }
 }

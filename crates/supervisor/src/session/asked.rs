@@ -14,6 +14,7 @@ use super::state::{Event, State};
 use crate::berth;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{EndCause, SleepReason};
+use crate::on_thread::on_thread;
 use crate::spec::Idle;
 use crate::superseding::{APART, Superseded};
 
@@ -232,7 +233,7 @@ impl Driver {
             return;
         }
         let (facts, tell) = (self.facts.clone(), self.asides.clone());
-        std::thread::spawn(move || {
+        let asking = on_thread(move || {
             make_room_for_wake(&folder, &facts, limit, || {
                 let (done, is_done) = std::sync::mpsc::channel();
                 // Nobody listens any more if the session has ended; and whoever counts next counts us.
@@ -240,5 +241,10 @@ impl Driver {
                 let _ = is_done.recv_timeout(WOKEN);
             });
         });
+        if asking.is_err() {
+            // Its client waits for an answer, and nobody can be asked.
+            self.is_making_room = false;
+            self.dispatch(Event::Message);
+        }
     }
 }

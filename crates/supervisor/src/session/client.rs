@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::held_process::hold;
 use crate::event::Client;
+use crate::held_process::hold;
 use crate::relay::watch;
 use crate::spec::server_name;
 

@@ -5,8 +5,8 @@
 //! After five within a minute the server is not started: the client gets an error at once. The minute passes, and the next
 //! start is another try.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use moored_containment::ServerExit;
 
 use crate::boot_time::since_boot;
+use crate::places::{UNSURPRISED, open_plain, private_file};
 use crate::spec::Key;
 
 const ENDING: &str = "crashes";
@@ -40,7 +41,7 @@ impl Crashes {
     /// What it exited with in the last minute.
     fn recent(&self) -> Vec<i32> {
         // There is none unless it has crashed.
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let text = open_plain(&self.path).and_then(io::read_to_string).unwrap_or_default();
         let now = since_boot();
         text.lines()
             .filter_map(|line| line.split_once(' '))
@@ -67,7 +68,8 @@ impl Crashes {
         let code = exit.map_or(1, ServerExit::exit_code);
         let line = format!("{} {code}\n", since_boot().as_millis());
         // Appended in one call, so that two at once do not mix.
-        if let Ok(mut file) = File::options().append(true).create(true).mode(0o600).open(&self.path) {
+        let file = private_file().append(true).create(true).custom_flags(UNSURPRISED).open(&self.path);
+        if let Ok(mut file) = file {
             let _ = file.write_all(line.as_bytes());
         }
     }
@@ -114,6 +116,20 @@ mod tests {
         assert!(!crashes.path.exists(), "its crashes are of no account any more");
         assert!(recent.path.exists(), "its crash is");
         recent.forget();
+        fs::remove_dir(folder).expect("nothing is left in it");
+    }
+
+    /// Anybody of this user can put one there, and whoever opened it would wait for the other end.
+    #[test]
+    fn a_fifo_in_its_place_keeps_nobody_waiting() {
+        let folder = std::env::temp_dir().join(format!("moored-crashes-{}", RunId::generate()));
+        fs::create_dir(&folder).expect("a folder");
+        let crashes = Crashes::of(&folder, serde_json::from_str("1").expect("a key"));
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &crashes.path, kind, 0o600.into(), 0).expect("a FIFO");
+        assert_eq!(crashes.too_many(), None);
+        crashes.note(None);
+        Crashes::forget_old(&folder);
         fs::remove_dir(folder).expect("nothing is left in it");
     }
 }

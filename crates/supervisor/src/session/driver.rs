@@ -22,7 +22,7 @@ use super::pid_file::PidFile;
 use super::pump::{Moved, Pump};
 use super::signals::{Heard, Signals};
 use super::start::{self, RunError, RunOutcome, Surroundings, event};
-use super::state::{Action, Event, ONE_SHOT, State, within_bound};
+use super::state::{Action, Event, ONE_SHOT, State, draining_time, within_bound};
 use crate::berth::Facts;
 use crate::control::Reply;
 use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
@@ -102,6 +102,8 @@ pub(super) struct Driver {
     is_watching: bool,
     /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
     pub(super) eof_at: Option<Instant>,
+    /// When an input that was closed is not read any more, if it cannot be read to its end.
+    pub(super) unread_until: Option<Instant>,
     /// When the server answered `initialize`, in clock ticks since boot.
     pub(super) initialized_ticks: Option<u64>,
     /// Whether the server answers `get_server_info` itself.
@@ -166,6 +168,7 @@ impl Driver {
             held_bytes: 0,
             is_watching: false,
             eof_at: None,
+            unread_until: None,
             initialized_ticks: None,
             has_own_info: false,
             stops: Vec::new(),
@@ -275,19 +278,35 @@ impl Driver {
     /// The other end of a stdin that we do not read is closed.
     fn hung_up(&mut self) {
         self.hangup = None;
-        if self.is_bound {
+        if !self.spec.rules.direct {
+            // What it said last is still to be read, but not for ever.
+            let patience = self.eof_patience();
+            self.unread_until = Some(Instant::now() + patience);
+        } else if self.is_bound {
             self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
-        } else if self.spec.rules.direct {
+        } else {
             // Whoever wrote has left, and what it wrote may still be read.
             self.dispatch(Event::Eof { wanted: 1, patience: ONE_SHOT });
         }
     }
 
+    /// How long the rest may take that follows the end of the input, which is now unless it was noticed before. A client
+    /// that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's pipeline
+    /// or a file, waits for nothing but the answer.
+    pub(super) fn eof_patience(&mut self) -> Duration {
+        if !self.is_bound {
+            return ONE_SHOT;
+        }
+        let since = self.eof_at.get_or_insert_with(Instant::now).elapsed();
+        draining_time(&self.spec.rules.ladder).saturating_sub(since)
+    }
+
     /// Nobody would see the end of an input that is not read.
     fn watch_unread_input(&mut self) {
         if self.pump.is_held_up() && !self.is_watching {
-            self.is_watching = true;
-            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().ok().map(hangup_of);
+            // Where it cannot be watched now it is tried again at the next turn.
+            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().and_then(hangup_of).ok();
+            self.is_watching = self.hangup.is_some();
         }
     }
 
@@ -375,7 +394,7 @@ impl Driver {
             Aside::Line(id, line) => {
                 // Unless it was answered with an error meanwhile.
                 if self.talk.settle(&id) {
-                    self.pump.push_output(&line);
+                    self.pump.push_line(&line);
                 }
                 self.note_quiet();
             }
@@ -445,6 +464,7 @@ impl Driver {
             self.idle_deadline(),
             self.lifetime_deadline(),
             self.catch_up_deadline(),
+            self.unread_until,
         ]
         .into_iter()
         .flatten()
@@ -461,6 +481,9 @@ impl Driver {
             self.settle();
         } else if self.catch_up_deadline().is_some_and(|at| at <= now) {
             self.end_for_good("it does not answer what its predecessor had been asked");
+        } else if self.unread_until.is_some_and(|at| at <= now) {
+            self.unread_until = None;
+            self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
         } else if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = None;
             self.dispatch(Event::Tick);

@@ -20,6 +20,8 @@ use crate::spec::Restart;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A server that lived this long did not crash in a row with the one before.
 const STABLE: Duration = Duration::from_secs(60);
+/// A server that lived this long has answered `initialize`, if it ever does.
+const BEGINNING: Duration = Duration::from_secs(10);
 
 impl Driver {
     pub(super) fn exited(&mut self, exit: Option<ServerExit>) {
@@ -28,7 +30,7 @@ impl Driver {
         self.exit = exit;
         let failed = !exit.is_some_and(ServerExit::success);
         if failed && self.state == State::Serving {
-            if !self.talk.is_settled()
+            if !self.is_past_beginning()
                 && self.has_client()
                 && let Some(crashes) = &self.crashes
             {
@@ -39,6 +41,12 @@ impl Driver {
             }
         }
         self.dispatch(Event::Exited(Exit::Done));
+    }
+
+    /// What is said directly is not heard: there its age has to tell.
+    fn is_past_beginning(&self) -> bool {
+        let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
+        self.talk.is_settled() || self.spec.rules.direct && lived > BEGINNING
     }
 
     /// Somebody who speaks MCP may be there: what is typed into a terminal, or runs in a script, is nobody's crash loop.
@@ -55,6 +63,11 @@ impl Driver {
 
     pub(super) fn tree_gone(&mut self, report: Result<EndReport, String>) {
         self.drain();
+        if matches!(self.state, State::FallingAsleep | State::Crashed(_)) {
+            self.drop_half_output();
+        } else {
+            self.finish_output();
+        }
         self.live = None;
         self.pump.server = ServerFiles::default();
         self.pump.to_server.clear();
@@ -100,7 +113,7 @@ impl Driver {
             None => (Failure::NotStarted, "the server could not be started".to_owned()),
         };
         for id in self.talk.take_calls() {
-            self.pump.push_output(&error_line(&id, failure, &why));
+            self.pump.push_line(&error_line(&id, failure, &why));
         }
         // What waits for a server that will be started again can go on waiting.
         if !matches!(self.state, State::Crashed(_)) {
@@ -117,9 +130,9 @@ impl Driver {
         if envelope.batch {
             let ids = ids_in_batch(line);
             let ids = if line.is_empty() { vec![b"null".to_vec()] } else { ids };
-            ids.iter().for_each(|id| self.pump.push_output(&error_line(id, failure, why)));
+            ids.iter().for_each(|id| self.pump.push_line(&error_line(id, failure, why)));
         } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_request()) {
-            self.pump.push_output(&error_line(id, failure, why));
+            self.pump.push_line(&error_line(id, failure, why));
         }
     }
 

@@ -71,7 +71,7 @@ fn formatted(uptime: Duration) -> String {
 
 fn pid_file(facts: &Facts) -> Value {
     let Some(path) = &facts.pid_file else { return Value::Null };
-    let text = std::fs::read_to_string(path).ok();
+    let text = super::pid_file::read(path).ok();
     let line = |n| text.as_ref().and_then(|text| text.lines().nth(n)).map(str::to_owned);
     json!({
         "path": path,

@@ -1,7 +1,7 @@
 //! Keeping few: `--max-instances` counts the instances of the same server that are awake, and makes room for one more by
 //! asking them. One that is busy refuses, and is never ended.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use moored_containment::RuntimeDir;
 use crate::berth::{self, Facts, Found};
 use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{RunId, SleepReason};
+use crate::places::{UNSURPRISED, private_file};
 use crate::spec::OverLimit;
 
 /// How long an instance may take to say how it is.
@@ -22,6 +23,8 @@ const QUEUE: Duration = Duration::from_secs(30);
 /// How long a wake does.
 const WAKE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often a turn is asked for again that somebody else has.
+const NEXT_TURN: Duration = Duration::from_millis(5);
 
 /// There is no room.
 #[derive(Debug, thiserror::Error)]
@@ -65,19 +68,44 @@ struct Turn {
     _lock: File,
 }
 
+/// What came of asking for a turn.
+enum Asked {
+    Ours(#[expect(dead_code, reason = "held until it is dropped")] Turn),
+    /// A folder that cannot be written to: there is no limit to keep.
+    NoTurns,
+    /// Somebody else has it.
+    NotYet,
+}
+
 impl Turn {
-    /// Blocks until it is ours. Without one (a folder that cannot be written to) there is no limit to keep.
-    fn take(folder: &RuntimeDir, own: &Facts) -> Option<Self> {
+    fn ask(folder: &RuntimeDir, own: &Facts) -> Asked {
         let path = folder.path().join(format!("{}.room", own.server_key));
+        let mut options = private_file();
+        options.write(true).create(true).truncate(false).custom_flags(UNSURPRISED);
+        let Ok(file) = options.open(&path) else { return Asked::NoTurns };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Asked::NotYet,
+            Err(TryLockError::Error(_)) => return Asked::NoTurns,
+        }
+        // Whoever had it before us has removed it: then it is another file that the next ones wait for.
+        let is_there = fs::metadata(&path)
+            .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+        if is_there { Asked::Ours(Self { path, _lock: file }) } else { Asked::NotYet }
+    }
+
+    /// Blocks until it is ours, or there are none, or so long: whoever has it may have been stopped.
+    fn take(
+        folder: &RuntimeDir,
+        own: &Facts,
+        until: Instant,
+        is_wanted: &impl Fn() -> bool,
+    ) -> Option<Asked> {
         loop {
-            let file =
-                File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).ok()?;
-            file.lock().ok()?;
-            // Whoever had it before us has removed it: then it is another file that the next ones wait for.
-            if fs::metadata(&path)
-                .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
-            {
-                return Some(Self { path, _lock: file });
+            match Self::ask(folder, own) {
+                Asked::NotYet if Instant::now() < until && is_wanted() => std::thread::sleep(NEXT_TURN),
+                Asked::NotYet => return None,
+                asked => return Some(asked),
             }
         }
     }
@@ -90,30 +118,38 @@ impl Drop for Turn {
     }
 }
 
-/// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some.
+/// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some, or nobody
+/// wants it any more.
 pub(super) fn make_room<T>(
     folder: &RuntimeDir,
     own: &Facts,
     limit: u32,
     how: OverLimit,
+    is_wanted: impl Fn() -> bool,
     take: impl FnOnce() -> T,
 ) -> Result<T, NoRoom> {
-    let (began, mut stopped) = (Instant::now(), Vec::new());
+    let (until, mut stopped) = (Instant::now() + QUEUE, Vec::new());
     loop {
-        let turn = Turn::take(folder, own);
+        let turn = Turn::take(folder, own, until, &is_wanted);
         let mut awake = awake(folder, own);
         // One that was stopped for us is there until it has told its end.
         awake.retain(|(found, _)| !stopped.contains(&found.facts.run));
-        if (awake.len() as u64) < u64::from(limit) {
+        if turn.is_some() && (awake.len() as u64) < u64::from(limit) {
             return Ok(take());
         }
         let no_room = |busy| NoRoom { name: own.name.clone(), awake: awake.len(), limit, busy };
+        if !is_wanted() {
+            return Err(no_room("; its client has left meanwhile"));
+        }
+        if turn.is_none() {
+            return Err(no_room("; whoever makes room for another one takes too long"));
+        }
         match how {
             OverLimit::Refuse => return Err(no_room("")),
             OverLimit::Hibernate if ask_to_sleep(&awake, END) => {}
             OverLimit::StopOldest if stop_oldest(&awake, &mut stopped) => {}
             OverLimit::Hibernate | OverLimit::StopOldest => {
-                if began.elapsed() > QUEUE {
+                if Instant::now() > until {
                     return Err(no_room("; all of them are busy"));
                 }
                 drop(turn);
@@ -129,16 +165,17 @@ pub(super) fn make_room_for_wake(folder: &RuntimeDir, own: &Facts, limit: u32, w
     let (began, mut wake) = (Instant::now(), Some(wake));
     let mut wake = move || wake.take().into_iter().for_each(|wake| wake());
     while began.elapsed() < QUEUE {
-        let turn = Turn::take(folder, own);
+        // Whoever is to be woken is waited for: it is woken all the same if it cannot have its turn in time.
+        let turn = Turn::take(folder, own, began + WAKE, &|| true);
         let awake = awake(folder, own);
-        let has_room = (awake.len() as u64) < u64::from(limit);
-        if has_room || began.elapsed() > WAKE {
+        let has_room = turn.is_some() && (awake.len() as u64) < u64::from(limit);
+        if has_room || began.elapsed() >= WAKE {
             wake();
         }
         if has_room {
             return;
         }
-        if !ask_to_sleep(&awake, WAKE) {
+        if turn.is_none() || !ask_to_sleep(&awake, WAKE) {
             drop(turn);
             std::thread::sleep(PAUSE);
         }

@@ -41,7 +41,6 @@ mod direct;
 mod door;
 mod driver;
 mod ending;
-mod held_process;
 mod info;
 mod keeper;
 mod limit;

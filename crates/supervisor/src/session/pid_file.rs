@@ -1,8 +1,9 @@
 //! The PID file: three lines, the server's pid, its version, and when it was started. Others read it, so it is written
-//! whole or not at all; one whose process is dead is replaced, one whose process lives is left alone.
+//! whole or not at all; one whose process is dead is replaced, one whose process lives is left alone, and so is anything
+//! that is no PID file.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,12 +13,15 @@ use moored_containment::ProcessIdentity;
 
 use crate::berth::Facts;
 use crate::boot_time::age_of;
+use crate::places::open_plain;
 
 /// Somebody else's server has that file, and lives.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PidFileError {
     #[error("`{path}` belongs to process {pid}, which is running; it is left as it is")]
     Live { path: PathBuf, pid: u32 },
+    #[error("`{path}` is there and is no PID file; it is left as it is")]
+    Other { path: PathBuf },
     #[error("cannot write `{path}`: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
@@ -40,8 +44,12 @@ impl PidFile {
         others: &[Facts],
     ) -> Result<Self, PidFileError> {
         let is_held = others.iter().any(|facts| facts.pid_file.as_deref() == Some(path));
-        if let Some(pid) = if is_held { owner(path) } else { live_owner(path) } {
-            return Err(PidFileError::Live { path: path.to_path_buf(), pid });
+        match Named::by(path) {
+            Named::Process(pid) if is_held || lives(path, pid) => {
+                return Err(PidFileError::Live { path: path.to_path_buf(), pid });
+            }
+            Named::Process(_) | Named::Nobody => {}
+            Named::SomethingElse => return Err(PidFileError::Other { path: path.to_path_buf() }),
         }
         let file = Self { path: path.to_path_buf(), pid, started_at: Timestamp::now() };
         file.put(version).map_err(|source| PidFileError::Io { path: path.to_path_buf(), source })?;
@@ -50,16 +58,22 @@ impl PidFile {
 
     /// Its version is known now.
     pub(super) fn update(&self, version: Option<&str>) {
-        if owner(&self.path) == Some(self.pid) {
+        if self.is_there() {
             // It is there already, with less in it.
             let _ = self.put(version);
         }
     }
 
+    /// Whether it still is ours.
+    fn is_there(&self) -> bool {
+        matches!(Named::by(&self.path), Named::Process(pid) if pid == self.pid)
+    }
+
     fn put(&self, version: Option<&str>) -> io::Result<()> {
         let draft = self.path.with_extension(format!("{}.draft", std::process::id()));
-        let mut file =
-            fs::File::options().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
+        // One that is there was left by somebody who had our number, or leads elsewhere.
+        let _ = fs::remove_file(&draft);
+        let mut file = fs::File::options().write(true).create_new(true).mode(0o644).open(&draft)?;
         let text = format!("{}\n{}\n{}\n", self.pid, version.unwrap_or("unknown"), self.started_at);
         let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&draft, &self.path));
         if written.is_err() {
@@ -71,7 +85,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        if owner(&self.path) == Some(self.pid) {
+        if self.is_there() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -82,24 +96,55 @@ impl Drop for PidFile {
 /// # Errors
 /// If it is there and cannot be removed.
 pub fn remove_if_dead(path: &Path) -> io::Result<()> {
-    if path.exists() && live_owner(path).is_none() {
-        fs::remove_file(path)?;
+    match Named::by(path) {
+        Named::Process(pid) if !lives(path, pid) => fs::remove_file(path),
+        // What is no PID file is not ours to remove.
+        Named::Process(_) | Named::Nobody | Named::SomethingElse => Ok(()),
     }
-    Ok(())
 }
 
-fn owner(path: &Path) -> Option<u32> {
-    fs::read_to_string(path).ok()?.lines().next()?.trim().parse().ok()
+/// Whom a file names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Process(u32),
+    /// There is no file, or nothing is in it.
+    Nobody,
+    /// It is no PID file.
+    SomethingElse,
 }
 
-/// Whom the file names, if that process lives: one that was started after the file was written only has its number.
-fn live_owner(path: &Path) -> Option<u32> {
-    let pid = owner(path)?;
-    let process = ProcessIdentity::of(pid).ok().filter(|process| process.is_alive().unwrap_or(true))?;
-    let written = fs::metadata(path).and_then(|file| file.modified()).ok()?;
+impl Named {
+    fn by(path: &Path) -> Self {
+        match read(path) {
+            Ok(text) if text.is_empty() => Self::Nobody,
+            Ok(text) => {
+                let pid = text.lines().next().and_then(|line| line.trim().parse().ok());
+                pid.map_or(Self::SomethingElse, Self::Process)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Nobody,
+            Err(_) => Self::SomethingElse,
+        }
+    }
+}
+
+/// No PID file is longer.
+const LONGEST: u64 = 4096;
+
+/// What is in a PID file, or the beginning of what else it is.
+pub(super) fn read(path: &Path) -> io::Result<String> {
+    let mut text = Vec::new();
+    open_plain(path)?.take(LONGEST).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether the process that the file names lives: one that was started after the file was written only has its number.
+fn lives(path: &Path, pid: u32) -> bool {
+    let process = ProcessIdentity::of(pid).ok().filter(|process| process.is_alive().unwrap_or(true));
+    let written = fs::symlink_metadata(path).and_then(|file| file.modified());
+    let (Some(process), Ok(written)) = (process, written) else { return false };
     let age = written.elapsed().unwrap_or_default();
     // A file is written after its process was started, and a clock may be a little off.
-    (age_of(&process) + Duration::from_secs(2) >= age).then_some(pid)
+    age_of(&process) + Duration::from_secs(2) >= age
 }
 
 #[cfg(test)]
@@ -135,5 +180,39 @@ mod tests {
         assert!(matches!(refused, Err(PidFileError::Live { .. })), "{refused:?}");
         assert!(path.exists(), "it is left as it is");
         drop(mine);
+    }
+
+    #[test]
+    fn what_is_no_pid_file_is_neither_replaced_nor_removed() {
+        let path = place();
+        let refused = || matches!(PidFile::write(&path, 1, None, &[]), Err(PidFileError::Other { .. }));
+        fs::write(&path, "dear diary\n").expect("a file");
+        assert!(refused());
+        remove_if_dead(&path).expect("nothing to do");
+        assert_eq!(fs::read_to_string(&path).expect("the file"), "dear diary\n");
+        // A file may lead to somebody else's, and a FIFO has no end.
+        let link = place();
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        assert_eq!(Named::by(&link), Named::SomethingElse);
+        fs::remove_file(&path).expect("the file");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a FIFO");
+        assert!(refused());
+        for file in [path, link] {
+            fs::remove_file(file).expect("it is there");
+        }
+    }
+
+    #[test]
+    fn an_empty_file_is_taken_and_a_draft_leads_nowhere_else() {
+        let (path, other) = (place(), place());
+        fs::write(&path, "").expect("a file");
+        fs::write(&other, "other").expect("a file");
+        let draft = path.with_extension(format!("{}.draft", std::process::id()));
+        std::os::unix::fs::symlink(&other, draft).expect("a link");
+        drop(PidFile::write(&path, std::process::id(), None, &[]).expect("nobody is named there"));
+        assert_eq!(fs::read_to_string(&other).expect("the file"), "other");
+        fs::remove_file(other).expect("the file");
+        assert!(!path.exists());
     }
 }

@@ -309,6 +309,21 @@ impl Pump {
         }
     }
 
+    /// A line of our own. The server may have left half of one, which must not become the beginning of ours.
+    pub(super) fn push_line(&mut self, line: &[u8]) {
+        if !line.is_empty() {
+            self.end_line();
+            self.push_output(line);
+        }
+    }
+
+    /// Whatever comes next for the client begins a line.
+    pub(super) fn end_line(&mut self) {
+        if self.to_client.is_mid_line() {
+            self.push_output(b"\n");
+        }
+    }
+
     /// What the client was to read goes nowhere if it does not read.
     pub(super) fn push_output(&mut self, bytes: &[u8]) {
         if self.output.is_some() {

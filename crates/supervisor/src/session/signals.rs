@@ -9,6 +9,8 @@ use super::state::Signal;
 /// SIGTSTP and SIGCONT; tokio has no names for them.
 const TERMINAL_STOP: i32 = 20;
 const CONTINUE: i32 = 18;
+/// SIGXFSZ.
+const FILE_SIZE: i32 = 25;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
@@ -54,6 +56,12 @@ impl Signals {
             _ = self.go_on.recv() => Heard::Continue,
         }
     }
+}
+
+/// A file that may not grow any further is an error to whoever writes it, and would be our death otherwise: history and logs
+/// are not worth that. A handler is not inherited, so the server's own writes are as without us.
+pub(super) fn survive_full_files() -> io::Result<()> {
+    unless_ignored(SignalKind::from_raw(FILE_SIZE)).map(drop)
 }
 
 /// What was ignored when we were started stays so: nohup, or a shell's job in the background.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use tokio::sync::oneshot;
 
 use super::client::ClientProcess;
 use super::direct::hangup_of;
@@ -14,6 +17,7 @@ use super::door::Door;
 use super::driver::{Driver, Parts};
 use super::limit::{NoRoom, make_room};
 use super::pump::Pump;
+use super::signals::survive_full_files;
 use crate::berth::{Berth, Facts};
 use crate::event::{Begun, Ended, Event, RunId, What};
 use crate::relay::{Inlet, Outlet};
@@ -112,11 +116,14 @@ pub fn run(spec: ServerSpec, surroundings: Surroundings) -> Result<RunOutcome, R
 
 async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, RunError> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    // Before anything is written.
+    survive_full_files().map_err(RunError::Reactor)?;
     let client = ClientProcess::find(stdin.as_fd());
     let facts = facts(&spec, &around, client.as_ref())?;
     let mut warnings = Vec::new();
     let folder = around.folder.as_ref().map_err(|error| warnings.push(not_findable(error))).ok().cloned();
-    let berth = take_berth(&spec, &facts, folder.as_ref())?;
+    let is_wanted = || !has_left(stdin.as_fd(), stdout.as_fd());
+    let berth = take_berth(&spec, &facts, folder.as_ref(), is_wanted)?;
     let berth = berth.and_then(|berth| berth.map_err(|error| warnings.push(not_findable(&error))).ok());
     let door = berth.as_ref().and_then(|berth| {
         Door::open(&berth.socket()).map_err(|error| warnings.push(not_findable(&error))).ok()
@@ -126,8 +133,7 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     } else {
         pump(stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), spec.rules.line_limit)?
     };
-    let hangup =
-        if spec.rules.direct { stdin.as_fd().try_clone_to_owned().ok().map(hangup_of) } else { None };
+    let hangup = if spec.rules.direct { Some(watch_hangup(stdin.as_fd())?) } else { None };
     let parts = Parts { spec, facts, client, folder, pump, hangup, door, around };
     let outcome = Driver::new(parts, &warnings).live().await;
     drop(berth);
@@ -139,13 +145,25 @@ fn take_berth(
     spec: &ServerSpec,
     facts: &Facts,
     folder: Option<&RuntimeDir>,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<Option<io::Result<Berth>>, NoRoom> {
     let Some(folder) = folder else { return Ok(None) };
     let take = || Berth::take(folder, facts);
     match spec.rules.max_instances {
-        Some(limit) => make_room(folder, facts, limit, spec.rules.over_limit, take).map(Some),
+        Some(limit) => make_room(folder, facts, limit, spec.rules.over_limit, is_wanted, take).map(Some),
         None => Ok(Some(take())),
     }
+}
+
+/// Whether nobody is at the other end any more, and nothing that was said is left to be read.
+fn has_left(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
+    if poll(&mut fds, Some(&Timespec::default())).is_err() {
+        return false;
+    }
+    let [input, output] = fds.map(|fd| fd.revents());
+    input.contains(PollFlags::HUP) && !input.contains(PollFlags::IN)
+        || output.intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 fn not_findable(error: &io::Error) -> String {
@@ -206,6 +224,12 @@ fn pump(
     let output = Outlet::open(stdout).map_err(|source| RunError::Stdio { what: "stdout", source })?;
     // Without a stderr the log still has what the server writes there.
     Ok(Pump::new(input, output, Outlet::open(stderr).ok(), limit))
+}
+
+/// Without it nobody would see that the client has left.
+fn watch_hangup(stdin: BorrowedFd<'_>) -> Result<oneshot::Receiver<()>, RunError> {
+    let watched = stdin.try_clone_to_owned().and_then(hangup_of);
+    watched.map_err(|source| RunError::Stdio { what: "stdin", source })
 }
 
 /// Where it is, from wherever one looks: the guardians are in `/`.

@@ -12,7 +12,7 @@ use super::pump::ServerFiles;
 use super::start::{self, RunError};
 use super::state::{Event, State};
 use crate::berth;
-use crate::event::{StartReason, Started, What};
+use crate::event::{EndCause, StartReason, Started, What};
 use crate::mcp::Replay;
 
 /// How long a server that was started again may take to answer what is said again.
@@ -88,7 +88,9 @@ impl Driver {
     pub(super) fn give_up(&mut self, code: i32) {
         self.gave_up = true;
         self.exit_code = Some(code);
-        self.state = State::Tripped;
+        // Where the client is to talk to the server itself, nobody could answer it: it learns by our end.
+        let direct = self.spec.rules.direct;
+        self.state = if direct { State::Ended(EndCause::CrashLoop) } else { State::Tripped };
         self.warn(&format!(
             "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
             self.spec.name

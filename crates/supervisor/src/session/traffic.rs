@@ -8,10 +8,11 @@ use super::aside::Aside;
 use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
 use super::pump::{Moved, Side};
-use super::state::{Event, ONE_SHOT, State, draining_time};
+use super::state::{Event, State};
 use crate::boot_time::ticks_since_boot;
 use crate::event::What;
-use crate::mcp::{Failure, ServerSaid, Step, info_tool};
+use crate::mcp::{Failure, ServerSaid, Step, error_line, info_tool};
+use crate::on_thread::on_thread;
 use crate::relay::{Bytes, Envelope, Piece, Splitter};
 
 /// More than this is not kept for a server that is still to come.
@@ -61,10 +62,8 @@ impl Driver {
         self.split(Side::Client, |splitter, driver| splitter.finish(|piece| driver.client_piece(piece)));
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
-        // A client that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's
-        // pipeline or a file, waits for nothing but the answer.
-        self.eof_at = self.is_bound.then(Instant::now);
-        let patience = if self.is_bound { draining_time(&self.spec.rules.ladder) } else { ONE_SHOT };
+        self.unread_until = None;
+        let patience = self.eof_patience();
         self.dispatch(Event::Eof { wanted, patience });
     }
 
@@ -147,7 +146,7 @@ impl Driver {
         if envelope.is_request() || envelope.batch {
             self.refuse(envelope, b"", Failure::TooLong, &why);
         } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) {
-            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            let line = error_line(id, Failure::TooLong, &why);
             self.pump.to_server.push(&line);
         }
         self.warn(&format!("a message of the client was dropped: {why}"));
@@ -172,7 +171,20 @@ impl Driver {
         let drained = self.pump.drain_server();
         self.server_bytes(&drained.output);
         self.server_errors(&drained.errors);
+        if self.pump.splitter(Side::Server).holds_message() {
+            self.finish_output();
+        }
+    }
+
+    /// The server says no more: half a message is passed on as it is.
+    pub(super) fn finish_output(&mut self) {
         self.split(Side::Server, |splitter, driver| splitter.finish(|piece| driver.server_piece(piece)));
+    }
+
+    /// Another server is to speak next: half a message is of no use to the client, and must not run into the next one.
+    pub(super) fn drop_half_output(&mut self) {
+        self.pump.end_line();
+        *self.pump.splitter(Side::Server) = Splitter::new(self.spec.rules.line_limit);
     }
 
     fn server_piece(&mut self, piece: Piece<'_>) {
@@ -262,7 +274,7 @@ impl Driver {
 
     fn caught_up(&mut self, changes: &[u8]) {
         self.replay = None;
-        self.pump.push_output(changes);
+        self.pump.push_line(changes);
         self.release_held();
         self.close_input();
         self.note_quiet();
@@ -288,10 +300,10 @@ impl Driver {
     fn server_too_long(&mut self, envelope: &Envelope) {
         let why = format!("the server's message is longer than {} bytes", self.spec.rules.line_limit);
         if let Some(id) = envelope.real_id() {
-            let line = crate::mcp::error_line(id, Failure::TooLong, &why);
+            let line = error_line(id, Failure::TooLong, &why);
             if envelope.is_response() {
                 self.talk.settle(id);
-                self.pump.push_output(&line);
+                self.pump.push_line(&line);
             } else {
                 self.pump.to_server.push(&line);
             }
@@ -312,13 +324,17 @@ impl Driver {
     fn answer_info(&mut self, envelope: &Envelope) {
         let Some(id) = envelope.real_id().map(<[u8]>::to_vec) else { return };
         let (folder, facts, status) = (self.folder.clone(), self.facts.clone(), self.status());
-        let tell = self.asides.clone();
-        std::thread::spawn(move || {
+        let (tell, told) = (self.asides.clone(), id.clone());
+        let looking = on_thread(move || {
             let info = server_info(folder.as_ref(), &facts, &status);
             let line = info_tool::answer(&id, &info);
             // Nobody listens any more if the session has ended.
             let _ = tell.send(Aside::Line(id, line));
         });
+        if let Err(error) = looking {
+            let line = error_line(&told, Failure::NotStarted, &format!("cannot look around: {error}"));
+            let _ = self.asides.send(Aside::Line(told, line));
+        }
     }
 
     fn pass_tools(&mut self, line: &[u8]) {

@@ -69,6 +69,22 @@ fn s19_after_five_crashes_the_sixth_start_is_an_answer_and_no_process() {
     }
 }
 
+/// Where the client talks to the server itself nobody else can answer it: it learns of the loop by an end.
+#[test]
+fn s19_a_crash_loop_of_a_direct_server_is_an_end_at_once() {
+    for scene in Scene::all() {
+        let scene = counted(scene.hasty().options(["--direct"]), "exit 9");
+        for _ in 0..8 {
+            let mut wire = Wire::start(scene.run_command());
+            assert_eq!(wire.exit().code(), Some(9));
+        }
+        // Who cannot look at its client does not know that it has one.
+        let expected = if scene.user == User::current() { 5 } else { 8 };
+        assert_eq!(starts(&scene), expected);
+        scene.assert_clean();
+    }
+}
+
 /// Servers that end well, and those that crash once they have served, are no crash loop.
 #[test]
 fn s19_ends_that_are_no_crash_at_the_start_do_not_count() {

@@ -50,6 +50,28 @@ fn pid_file_names_the_server_and_its_version_and_sleeps_with_it() {
     }
 }
 
+/// What is there and is no PID file stays as it is, whatever it is; the server runs without one.
+#[test]
+fn pid_file_does_not_take_the_place_of_another_thing() {
+    for scene in Scene::all() {
+        let (scene, path) = with_pid_file(scene);
+        fs::write(&path, "dear diary\n").expect("a file");
+        let mut wire = start(&scene);
+        wire.assert_echo(1, "works");
+        finish_all(&scene, vec![wire]);
+        assert_eq!(fs::read_to_string(&path).expect("the file"), "dear diary\n");
+        fs::remove_file(&path).expect("the file");
+        let made = scene.command("mkfifo", [&path]).output().expect("mkfifo");
+        assert!(made.status.success(), "{made:?}");
+        // Nobody ever writes to it.
+        let mut wire = start(&scene);
+        wire.assert_echo(1, "works");
+        finish_all(&scene, vec![wire]);
+        assert!(path.exists());
+        assert_eq!(events(&scene, "warned").len(), 2, "and it is told");
+    }
+}
+
 /// Whatever ends the session: the file goes with it.
 #[test]
 fn pid_file_is_gone_after_every_ending() {

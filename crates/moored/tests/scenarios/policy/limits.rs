@@ -1,7 +1,9 @@
 //! `--max-instances`: few are awake, and nobody who is busy is ended for it. S13, S14, S17, S20, S42.
 
 use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::chown;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -203,7 +205,7 @@ fn s14_the_old_one_of_an_edited_entry_sleeps_when_there_is_room_for_one() {
 #[test]
 fn heavy_s42_a_client_of_many_generations_has_no_more_files_open_than_before() {
     let scene = limited(Scene::new(User::current()), "1", "stop-oldest");
-    let files = || std::fs::read_dir("/proc/self/fd").expect("our files").count();
+    let files = || fs::read_dir("/proc/self/fd").expect("our files").count();
     let mut last = start(&scene);
     let before = files();
     for _ in 0..40 {
@@ -215,4 +217,37 @@ fn heavy_s42_a_client_of_many_generations_has_no_more_files_open_than_before() {
     }
     wait_until("no more files are open than before", DEADLINE, || (files() <= before).then_some(()));
     finish_all(&scene, vec![last]);
+}
+
+// === turns ===
+
+/// Whoever makes room may be stopped while it does, and anybody of this user can lock a file. A start that waits for that
+/// ends with its client.
+#[test]
+fn a_start_that_waits_for_its_turn_sees_its_client_leave() {
+    for scene in Scene::all() {
+        let scene = limited(scene, "1", "hibernate");
+        let first = start(&scene);
+        let room = scene.runtime_dir().join(format!("{:016x}.room", server_key(&scene)));
+        let held = File::options().write(true).create_new(true).open(&room).expect("a file");
+        chown(&room, Some(scene.user.uid()), Some(scene.user.gid())).expect("ours");
+        held.lock().expect("a lock");
+        let mut second = Wire::start(scene.run_command());
+        assert!(second.is_silent_for(Duration::from_millis(300)));
+        let began = Instant::now();
+        second.close_stdin();
+        assert_eq!(second.exit().code(), Some(125));
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        // The lock goes with its file, and the turn is free again.
+        drop(held);
+        finish_all(&scene, vec![start(&scene), first]);
+    }
+}
+
+/// By which instances of one server know each other.
+fn server_key(scene: &Scene) -> u64 {
+    let is_run = |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "run");
+    let path = scene.runtime_files().into_iter().find(is_run).expect("a run");
+    let facts: serde_json::Value = serde_json::from_slice(&fs::read(path).expect("its file")).expect("JSON");
+    facts["server_key"].as_u64().expect("a key")
 }

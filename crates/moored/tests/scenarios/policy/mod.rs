@@ -5,10 +5,12 @@
 //! - `superseded`: those that a newer instance for the same client has replaced (S13 to S17);
 //! - `limits`: `--max-instances` and those who are busy (S13, S14, S17, S20, S42);
 //! - `crashes`: `--restart on-crash` and crash loops (S19, S41);
+//! - `half_lines`: servers that end in the middle of a line, and have a successor;
 //! - `extras`: `--pid-file`, `--info-tool`, `--keep`.
 
 mod crashes;
 mod extras;
+mod half_lines;
 mod limits;
 mod sleep;
 mod superseded;

@@ -1,0 +1,76 @@
+//! Too few processes, files that may not grow, a stderr that nobody reads: the server runs all the same, or it is said why not.
+
+use std::os::unix::fs::chown;
+use std::time::Duration;
+
+use moored_testkit::User;
+
+use crate::common::scene::Scene;
+use crate::common::wire::Wire;
+
+/// A user of nobody's, so that nobody else's processes count.
+const ALONE: u32 = 47_123;
+
+/// With every number of processes it either is told that there are too few, or it serves: nothing in between.
+#[test]
+fn too_few_processes_are_told_or_do_no_harm() {
+    if User::current() != User::Root {
+        return;
+    }
+    let mut served = 0;
+    for limit in 2..=9 {
+        let scene = Scene::new(User::Root);
+        chown(scene.scratch.path(), Some(ALONE), Some(ALONE)).expect("ours");
+        let alone = [format!("--reuid={ALONE}"), format!("--regid={ALONE}"), "--clear-groups".into()];
+        let mut argv: Vec<_> = alone.map(Into::into).to_vec();
+        argv.extend(["prlimit".into(), format!("--nproc={limit}:{limit}").into()]);
+        argv.extend(scene.argv());
+        let mut wire = Wire::start(scene.command("setpriv", argv));
+        let _ = wire.try_write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+        if wire.read_line().is_some() {
+            // Later than the look around that comes after the start.
+            assert!(wire.is_silent_for(Duration::from_millis(400)));
+            wire.assert_echo(2, "still there");
+            served += 1;
+            assert_eq!(wire.finish().0.code(), Some(0), "{limit}");
+        } else {
+            assert_eq!((wire.finish().0.code(), served), (Some(125), 0), "{limit}");
+        }
+        // Without a thread history waits in the spool.
+        scene.assert_nobody();
+    }
+    assert!(served > 0, "enough are enough");
+}
+
+/// History and logs that may not grow any further are told of, and are no reason to die.
+#[test]
+fn a_limit_on_the_size_of_files_does_no_harm() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--block-stderr", "3000000"]);
+        let mut argv = vec!["--fsize=1048576:1048576".into()];
+        argv.extend(scene.argv());
+        let mut command = scene.command("prlimit", argv);
+        command.stderr(std::fs::File::create("/dev/null").expect("a file"));
+        let mut wire = Wire::start(command);
+        wire.initialize();
+        wire.assert_echo(1, "works");
+        assert_eq!(wire.finish().0.code(), Some(0));
+        scene.assert_clean();
+    }
+}
+
+/// There is something to be said at the end, and no room for it.
+#[test]
+fn a_stderr_that_nobody_reads_keeps_nobody() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--block-stderr", "1000000"]);
+        let mut command = scene.run_command();
+        // Neither history nor the log can be kept in a file.
+        command.env("MOORED_STATE_DIR", scene.argv()[0].clone());
+        let mut wire = Wire::start(command);
+        wire.initialize();
+        wire.assert_echo(1, "works");
+        assert_eq!(wire.finish().0.code(), Some(0));
+        scene.assert_nobody();
+    }
+}

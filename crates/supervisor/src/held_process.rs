@@ -1,0 +1,24 @@
+//! A process that is held, so that what is done to it is done to nobody else.
+
+use std::os::fd::OwnedFd;
+
+use moored_containment::{ProcessIdentity, ProcessTable};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone (`Errno::SRCH`).
+pub(crate) fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
+    let fd = pidfd_open(pid, PidfdFlags::empty())?;
+    if ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process) { Ok(fd) } else { Err(Errno::SRCH) }
+}
+
+/// A moored that somebody stopped sees nothing: no end of its input, no death of its client, no request. It goes on then.
+pub(crate) fn set_going(moored: &ProcessIdentity) {
+    let is_stopped =
+        ProcessTable::read().is_ok_and(|table| table.get(moored).is_some_and(|row| row.state == 'T'));
+    if is_stopped && let Ok(held) = hold(moored) {
+        // It may have ended just now.
+        let _ = pidfd_send_signal(held, Signal::CONT);
+    }
+}
