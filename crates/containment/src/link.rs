@@ -258,6 +258,19 @@ impl Link {
         }
         self.report.clone().ok_or_else(|| self.stuck())
     }
+
+    /// Asks for an end as a drop does.
+    pub(crate) fn ask_dropped(&self) {
+        if self.report.is_none() {
+            self.ask(reason::DROPPED, &self.drop_ladder);
+        }
+    }
+
+    /// Ends the tree as a drop does.
+    pub(crate) fn end_dropped(&mut self) -> Result<EndReport, EndError> {
+        let ladder = self.drop_ladder;
+        self.end(reason::DROPPED, &ladder)
+    }
 }
 
 /// The synchronous last resort of both handles: works without a runtime, in a panic, and when a handle could not even be
@@ -265,9 +278,8 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.owns() && self.report.is_none() {
-            let ladder = self.drop_ladder;
             // There is nobody to tell: the guardians go on without us if this fails.
-            let _ = self.end(reason::DROPPED, &ladder);
+            let _ = self.end_dropped();
         }
     }
 }
