@@ -3,6 +3,7 @@
 //! Both sides' messages are shown to it as they pass; it changes none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -59,8 +60,8 @@ impl Talk {
     }
 
     /// Whether the server holds something that a new one would not have.
-    pub(crate) fn has_state(&self) -> bool {
-        self.tasks.are_open() || self.streams() > 0
+    pub(crate) fn has_state(&self, now: Duration) -> bool {
+        self.tasks.are_open(now) || self.streams() > 0
     }
 
     /// What the client is to be told of when it changes.
@@ -69,8 +70,8 @@ impl Talk {
     }
 
     /// Whether the server has tasks, which a new one would not know.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.tasks.are_open()
+    pub(crate) fn has_tasks(&self, now: Duration) -> bool {
+        self.tasks.are_open(now)
     }
 
     /// Whether this is the end of a stream that the client has open.
@@ -204,10 +205,11 @@ impl Talk {
         }
     }
 
-    pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
+    /// `now` is the time since boot.
+    pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8], now: Duration) -> ServerSaid {
         if envelope.batch {
             each(line, |envelope, line| {
-                self.hear_server(envelope, line);
+                self.hear_server(envelope, line, now);
             });
             return ServerSaid::Ordinary;
         }
@@ -218,7 +220,7 @@ impl Talk {
                         self.asked.remove(&id);
                     }
                 }
-                Some(method) => self.tasks.hear(method, line),
+                Some(method) => self.tasks.hear(method, line, now),
                 None => {}
             }
             return ServerSaid::Ordinary;
@@ -237,7 +239,7 @@ impl Talk {
                 ServerSaid::Ordinary
             }
             Some(method) if envelope.result => {
-                self.tasks.hear(method, line);
+                self.tasks.hear(method, line, now);
                 ServerSaid::Ordinary
             }
             Some(_) | None => ServerSaid::Ordinary,
@@ -367,7 +369,7 @@ mod tests {
         }
 
         fn server(&mut self, line: &str) -> ServerSaid {
-            self.hear_server(&Envelope::of(line.as_bytes()), line.as_bytes())
+            self.hear_server(&Envelope::of(line.as_bytes()), line.as_bytes(), Duration::ZERO)
         }
     }
 
@@ -396,26 +398,26 @@ mod tests {
     #[test]
     fn subscriptions_and_tasks_are_state_of_the_server() {
         let mut talk = Talk::default();
-        assert!(!talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}"#);
-        assert!(talk.has_state());
+        assert!(talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":2,"method":"resources/unsubscribe","params":{"uri":"a://b"}}"#);
-        assert!(!talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":60000}}}"#);
         talk.server(r#"{"id":3,"result":{"task":{"taskId":"t","status":"working","ttl":60000}}}"#);
-        assert!(talk.has_state());
+        assert!(talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":4,"method":"tasks/result","params":{"taskId":"t"}}"#);
         talk.server(r#"{"id":4,"result":{"content":[]}}"#);
-        assert!(!talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
     }
 
     #[test]
     fn a_stream_is_state_and_nobody_waits_for_its_answer() {
         let mut talk = Talk::default();
         talk.client(r#"{"id":1,"method":"subscriptions/listen","params":{}}"#);
-        assert_eq!((talk.in_flight(), talk.has_state()), (0, true));
+        assert_eq!((talk.in_flight(), talk.has_state(Duration::ZERO)), (0, true));
         talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
-        assert!(!talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! was cancelled or has failed, or when the time is up for which the server promised to keep it.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ const LONGEST: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// By id, until when the server keeps it, if it has said so.
-    open: BTreeMap<String, Option<Instant>>,
+    open: BTreeMap<String, Option<Duration>>,
     /// The client's calls for a result, by their ids.
     fetching: BTreeMap<Vec<u8>, String>,
 }
@@ -45,8 +45,8 @@ struct Message {
 }
 
 impl Tasks {
-    pub(super) fn are_open(&self) -> bool {
-        let now = Instant::now();
+    /// `now` is the time on whatever clock is used all along.
+    pub(super) fn are_open(&self, now: Duration) -> bool {
         self.open.values().any(|until| until.is_none_or(|until| now < until))
     }
 
@@ -64,7 +64,7 @@ impl Tasks {
 
     /// The server has answered a call by that method, or tells of a task by itself. What it says of a task counts, whether
     /// it was asked or not.
-    pub(super) fn hear(&mut self, method: &str, line: &[u8]) {
+    pub(super) fn hear(&mut self, method: &str, line: &[u8], now: Duration) {
         if line.len() > LONGEST || memmem::find(line, b"\"taskId\"").is_none() || !tells_of_tasks(method) {
             return;
         }
@@ -73,7 +73,7 @@ impl Tasks {
         if matches!(task.status.as_deref(), Some("failed" | "cancelled")) {
             self.open.remove(&task.id);
         } else {
-            let until = task.ttl.and_then(|ttl| Instant::now().checked_add(Duration::from_millis(ttl)));
+            let until = task.ttl.map(|ttl| now.saturating_add(Duration::from_millis(ttl)));
             // The time counts from the beginning.
             self.open.entry(task.id).or_insert(until);
         }
@@ -88,9 +88,11 @@ fn tells_of_tasks(method: &str) -> bool {
 mod tests {
     use super::*;
 
+    const NOW: Duration = Duration::from_secs(100);
+
     fn after(lines: &[(&str, &str)]) -> Tasks {
         let mut tasks = Tasks::default();
-        lines.iter().for_each(|(method, line)| tasks.hear(method, line.as_bytes()));
+        lines.iter().for_each(|(method, line)| tasks.hear(method, line.as_bytes(), NOW));
         tasks
     }
 
@@ -102,32 +104,33 @@ mod tests {
         let completed =
             ("notifications/tasks/status", r#"{"params":{"taskId":"a","status":"completed","ttl":null}}"#);
         let mut tasks = after(&[BEGUN, completed]);
-        assert!(tasks.are_open());
+        assert!(tasks.are_open(NOW));
         tasks.asked_for(b"7", "a".into());
         tasks.answered(b"7", false);
-        assert!(tasks.are_open(), "an error is no result");
+        assert!(tasks.are_open(NOW), "an error is no result");
         tasks.asked_for(b"8", "a".into());
         tasks.answered(b"8", true);
-        assert!(!tasks.are_open());
+        assert!(!tasks.are_open(NOW));
     }
 
     #[test]
     fn a_task_that_failed_or_was_cancelled_is_over() {
         for status in ["failed", "cancelled"] {
             let line = format!(r#"{{"id":2,"result":{{"taskId":"a","status":"{status}"}}}}"#);
-            assert!(!after(&[BEGUN, ("tasks/get", &line)]).are_open());
+            assert!(!after(&[BEGUN, ("tasks/get", &line)]).are_open(NOW));
         }
     }
 
     #[test]
     fn a_task_is_over_when_its_time_is_up() {
-        let begun = ("tools/call", r#"{"id":1,"result":{"task":{"taskId":"a","status":"working","ttl":0}}}"#);
-        assert!(!after(&[begun]).are_open());
+        let tasks = after(&[BEGUN]);
+        assert!(tasks.are_open(NOW + Duration::from_secs(59)));
+        assert!(!tasks.are_open(NOW + Duration::from_secs(60)));
     }
 
     #[test]
     fn what_only_speaks_of_tasks_is_none() {
         let words = ("tools/call", r#"{"id":1,"result":{"content":[{"text":"\"taskId\""}]}}"#);
-        assert!(!after(&[words, ("prompts/get", BEGUN.1)]).are_open());
+        assert!(!after(&[words, ("prompts/get", BEGUN.1)]).are_open(NOW));
     }
 }

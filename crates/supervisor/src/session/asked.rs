@@ -12,6 +12,7 @@ use super::driver::Driver;
 use super::limit::make_room_for_wake;
 use super::state::{Event, State};
 use crate::berth;
+use crate::boot_time::since_boot;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{EndCause, SleepReason};
 use crate::on_thread::on_thread;
@@ -91,7 +92,7 @@ impl Driver {
         if !self.talk.is_settled() || self.replay.is_some() {
             return Some("it has only just been started".into());
         }
-        if self.talk.has_tasks() {
+        if self.talk.has_tasks(since_boot()) {
             return Some("it has tasks".into());
         }
         None
@@ -207,7 +208,7 @@ impl Driver {
 
     /// Whether the server has something that a new one would not have.
     fn holds_something(&self) -> bool {
-        self.talk.has_state() || self.has_started_processes()
+        self.talk.has_state(since_boot()) || self.has_started_processes()
     }
 
     /// Whether the server has started anything since it answered `initialize`. Could not look: it has. A tick is long

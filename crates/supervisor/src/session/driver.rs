@@ -36,7 +36,7 @@ const FIRST: Duration = Duration::from_millis(150);
 /// How much of what a dead client had said is read at most.
 const MOST_LAST_WORDS: usize = 256;
 /// How long our own look around may go on when all else is over: what a dead session left takes its time to be ended.
-const LAST_LOOK: Duration = Duration::from_secs(5);
+const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// What a driver is made of.
 pub(super) struct Parts {

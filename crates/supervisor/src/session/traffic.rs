@@ -9,7 +9,7 @@ use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
 use super::pump::{Moved, Side};
 use super::state::{Event, State};
-use crate::boot_time::ticks_since_boot;
+use crate::boot_time::{since_boot, ticks_since_boot};
 use crate::event::What;
 use crate::mcp::{Failure, ServerSaid, Step, error_line, info_tool};
 use crate::on_thread::on_thread;
@@ -206,7 +206,9 @@ impl Driver {
         }
         let lists_tools = self.spec.rules.info_tool
             && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
-        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(envelope, &line) {
+        if let ServerSaid::Initialized { name, version } =
+            self.talk.hear_server(envelope, &line, since_boot())
+        {
             self.initialized(name, version);
         }
         if lists_tools {
