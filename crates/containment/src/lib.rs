@@ -64,6 +64,7 @@ mod link;
 mod record;
 mod report;
 mod runtime_dir;
+mod signals;
 mod start;
 mod start_error;
 mod stat;
@@ -89,6 +90,7 @@ pub use report::{
     EndReason, EndReport, EndedBy, Proof, ServerExit, Step, StepName, Survivor, SurvivorReason,
 };
 pub use runtime_dir::{FoundRecord, RuntimeDir};
+pub use signals::unblock_signals;
 pub use start_error::StartError;
 pub use stdio::{Stderr, Stdin, Stdio, Stdout};
 pub use strength::{Findable, Layer, Strength, StrengthLevel, Use};

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
 
 use moored_testkit::bin;
+use rustix::process::{Pid, Signal};
 
+use crate::common::AFTER_TERM;
 use crate::common::scene::Scene;
+use crate::common::wire::Wire;
 
 /// Prints its argv, its working directory and its environment, each word ended by a NUL.
 const TELL_ALL: &str = r#"printf '%s\0' "$0" "$@" "$(pwd -P)"; tr '\0' '\0' </proc/self/environ"#;
@@ -130,5 +134,22 @@ fn a_command_line_that_makes_no_sense_is_2() {
         let output = scene.moored(line);
         assert_eq!(output.status.code(), Some(2), "{line:?}: {output:?}");
         assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{output:?}");
+    }
+}
+
+/// Some programs block signals in the threads from which they start others, and that is inherited.
+#[test]
+fn a_sigterm_that_was_blocked_from_the_start_is_heard() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--ignore-term", "--ignore-eof", "--daemon"]);
+        let mut argv = vec!["--block-signal".into()];
+        argv.extend(scene.argv());
+        let mut wire = Wire::start(scene.command("env", argv));
+        wire.initialize();
+        let began = Instant::now();
+        rustix::process::kill_process(Pid::from_child(&wire.child), Signal::TERM).expect("our child");
+        wire.exit();
+        assert!(began.elapsed() < AFTER_TERM, "{:?}", began.elapsed());
+        scene.assert_clean();
     }
 }
