@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 
@@ -27,6 +28,8 @@ pub(super) struct ClientProcess {
     pub(super) client: Client,
     /// Whether it holds the other end of our stdin, so that its death is the end.
     pub(super) holds_stdin: bool,
+    /// Whether it may, for all that we are allowed to see: it belongs to another user.
+    pub(super) may_hold_stdin: bool,
     death: Death,
 }
 
@@ -48,11 +51,12 @@ impl ClientProcess {
         if let Some(holder) = holder(stdin, &ancestors) {
             let client = describe(holder);
             let death = client.identity.map_or(Death::Already, |identity| watch_death(&identity));
-            return Some(Self { client, holds_stdin: true, death });
+            return Some(Self { client, holds_stdin: true, may_hold_stdin: true, death });
         }
         // Shells between us and the client come and go.
         let parent = ancestors.iter().find(|pid| !is_shell(**pid)).or(ancestors.first())?;
-        Some(Self { client: describe(*parent), holds_stdin: false, death: Death::Unseen })
+        let may_hold_stdin = is_pipe(stdin) && ancestors.first().is_some_and(|pid| is_hidden(*pid));
+        Some(Self { client: describe(*parent), holds_stdin: false, may_hold_stdin, death: Death::Unseen })
     }
 
     /// Until it is dead; for ever, if its death says nothing or cannot be seen.
@@ -104,6 +108,16 @@ fn holder(stdin: BorrowedFd<'_>, ancestors: &[u32]) -> Option<u32> {
         }
         _ => None,
     }
+}
+
+fn is_pipe(stdin: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(stdin).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Whether its files are not ours to look at.
+fn is_hidden(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/fd"))
+        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn writes_to_pipe(pid: u32, inode: u64) -> bool {

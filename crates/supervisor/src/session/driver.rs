@@ -159,7 +159,7 @@ impl Driver {
             last_activity: None,
             began: Instant::now(),
             is_making_room: false,
-            is_bound: client.as_ref().is_none_or(|client| client.holds_stdin),
+            is_bound: client.as_ref().is_none_or(|client| client.may_hold_stdin),
             is_input_over: false,
             held_bytes: 0,
             is_watching: false,
