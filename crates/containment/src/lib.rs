@@ -65,6 +65,7 @@ mod record;
 mod report;
 mod runtime_dir;
 mod signaller;
+mod signals;
 mod start;
 mod start_error;
 mod stat;
@@ -91,6 +92,7 @@ pub use report::{
 };
 pub use runtime_dir::{FoundRecord, RuntimeDir};
 pub use signaller::Signaller;
+pub use signals::unblock_signals;
 pub use start_error::StartError;
 pub use stdio::{Stderr, Stdin, Stdio, Stdout};
 pub use strength::{Findable, Layer, Strength, StrengthLevel, Use};

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::{Reply, Request};
 use crate::event::{Client, RunId};
+use crate::held_process::set_going;
 use crate::places::open_plain;
 use crate::spec::Key;
 
@@ -143,6 +144,39 @@ impl Found {
     }
 }
 
+impl Found {
+    /// A moored that somebody stopped sees nothing: no end of its input, no death of its client, no request. It goes on then.
+    pub(crate) fn set_going(&self) {
+        if self.is_genuine() {
+            set_going(&self.facts.moored);
+        }
+    }
+
+    /// Whether the process that the file names is a moored that holds its lock. Anybody of this user can write such a file,
+    /// and name whom it likes.
+    fn is_genuine(&self) -> bool {
+        let moored = self.facts.moored.pid;
+        let program = |pid: &str| {
+            let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            Some(name.trim_end_matches(" (deleted)").to_owned())
+        };
+        let holds =
+            fs::metadata(self.socket.with_extension(FILE)).is_ok_and(|file| holds_lock(moored, file.ino()));
+        holds && program("self").is_some_and(|own| program(&moored.to_string()) == Some(own))
+    }
+}
+
+/// Whether that process took the lock on that file, by the kernel's own list.
+fn holds_lock(pid: u32, inode: u64) -> bool {
+    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is somebody who waits.
+    let (pid, ending) = (pid.to_string(), format!(":{inode}"));
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    locks.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>()).any(|fields| {
+        matches!(fields[..], [_, "FLOCK", _, _, locker, file, ..] if locker == pid && file.ends_with(&ending))
+    })
+}
+
 /// Every live `run` of the user, the oldest first.
 ///
 /// # Errors
@@ -260,6 +294,22 @@ mod tests {
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(taken.iter().filter_map(|taken| taken.as_ref().err()).count(), 0);
         });
+        fs::remove_dir(path).expect("nothing is left in it");
+    }
+
+    #[test]
+    fn only_who_holds_the_lock_is_taken_for_the_moored_that_the_file_names() {
+        let (path, folder) = folder();
+        let ours = facts();
+        let berth = Berth::take(&folder, &ours).expect("a berth");
+        let found = all(&folder).expect("a folder").pop().expect("ours");
+        assert!(found.is_genuine());
+        // The same file, as somebody else could write it.
+        let other = ProcessIdentity::of(1).expect("there is a first process");
+        let forged = Found { facts: Facts { moored: other, ..ours }, ..found };
+        assert!(!forged.is_genuine());
+        drop(berth);
+        assert!(!Found { facts: facts(), ..forged }.is_genuine(), "there is no lock to hold");
         fs::remove_dir(path).expect("nothing is left in it");
     }
 

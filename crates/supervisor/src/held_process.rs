@@ -13,11 +13,11 @@ pub(crate) fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
     if ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process) { Ok(fd) } else { Err(Errno::SRCH) }
 }
 
-/// A moored that somebody stopped sees nothing: no end of its input, no death of its client, no request. It goes on then.
-pub(crate) fn set_going(moored: &ProcessIdentity) {
+/// Lets a process go on that somebody stopped. Whether it is one of ours is the caller's to know.
+pub(crate) fn set_going(process: &ProcessIdentity) {
     let is_stopped =
-        ProcessTable::read().is_ok_and(|table| table.get(moored).is_some_and(|row| row.state == 'T'));
-    if is_stopped && let Ok(held) = hold(moored) {
+        ProcessTable::read().is_ok_and(|table| table.get(process).is_some_and(|row| row.state == 'T'));
+    if is_stopped && let Ok(held) = hold(process) {
         // It may have ended just now.
         let _ = pidfd_send_signal(held, Signal::CONT);
     }

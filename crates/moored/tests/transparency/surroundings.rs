@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
 
 use moored_testkit::bin;
+use moored_testkit::wait::wait_for_file;
+use rustix::process::{Pid, Signal};
 
 use crate::common::scene::Scene;
+use crate::common::wire::Wire;
+use crate::common::{AFTER_EOF, AFTER_TERM, DEADLINE};
 
 /// Prints its argv, its working directory and its environment, each word ended by a NUL.
 const TELL_ALL: &str = r#"printf '%s\0' "$0" "$@" "$(pwd -P)"; tr '\0' '\0' </proc/self/environ"#;
@@ -130,5 +135,39 @@ fn a_command_line_that_makes_no_sense_is_2() {
         let output = scene.moored(line);
         assert_eq!(output.status.code(), Some(2), "{line:?}: {output:?}");
         assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{output:?}");
+    }
+}
+
+/// Some programs block signals in the threads from which they start others, and that is inherited.
+#[test]
+fn a_sigterm_that_was_blocked_from_the_start_is_heard() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--ignore-term", "--ignore-eof", "--daemon"]);
+        let mut argv = vec!["--block-signal".into()];
+        argv.extend(scene.argv());
+        let mut wire = Wire::start(scene.command("env", argv));
+        wire.initialize();
+        let began = Instant::now();
+        rustix::process::kill_process(Pid::from_child(&wire.child), Signal::TERM).expect("our child");
+        wire.exit();
+        assert!(began.elapsed() < AFTER_TERM, "{:?}", began.elapsed());
+        scene.assert_clean();
+    }
+}
+
+/// A client whose files we may not look at is a client all the same: its tree is gone by the bound, although a call in flight
+/// is never answered.
+#[test]
+fn a_client_of_another_user_has_the_same_bound() {
+    for scene in Scene::all() {
+        let scene = scene.misbehave(["--slow-start", "600000", "--ignore-term"]);
+        let mut wire = Wire::start(scene.run_command());
+        wire.write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+        wait_for_file(&scene.ready_file(), DEADLINE);
+        let began = Instant::now();
+        wire.close_stdin();
+        wire.exit();
+        assert!(began.elapsed() < AFTER_EOF, "{:?}", began.elapsed());
+        scene.assert_clean();
     }
 }

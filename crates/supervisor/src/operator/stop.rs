@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::look::Live;
 use crate::control::{Reply, Request, StopBy};
-use crate::held_process::set_going;
 
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -86,7 +85,7 @@ impl Live {
 
     fn stop(&self) -> Stopped {
         let begun = Instant::now();
-        set_going(&self.found.facts.moored);
+        self.found.set_going();
         let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, PATIENCE);
         self.stopped(outcome(answer), begun.elapsed())
     }

@@ -7,7 +7,6 @@ use tokio::sync::mpsc;
 use super::code::Code;
 use super::crashes::Crashes;
 use crate::berth::{self, Facts};
-use crate::held_process::set_going;
 use crate::on_thread::on_thread;
 use crate::spec::ServerSpec;
 
@@ -73,10 +72,10 @@ pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>)
 
 /// A server can stop the moored that holds it, and outlive its client so; not for longer than until somebody looks.
 fn set_orphans_going(folder: &RuntimeDir) {
-    for facts in berth::all(folder).unwrap_or_default().iter().map(|found| &found.facts) {
-        let client = facts.client.as_ref().and_then(|client| client.identity);
+    for found in berth::all(folder).unwrap_or_default() {
+        let client = found.facts.client.as_ref().and_then(|client| client.identity);
         if client.is_some_and(|client| client.is_alive().is_ok_and(|alive| !alive)) {
-            set_going(&facts.moored);
+            found.set_going();
         }
     }
 }

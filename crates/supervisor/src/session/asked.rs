@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use moored_containment::{ProcessIdentity, ProcessTable};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::aside::Aside;
 use super::door::Asked;
 use super::driver::Driver;
+use super::ending::BEGINNING;
 use super::limit::make_room_for_wake;
 use super::state::{Event, State};
 use crate::berth;
@@ -24,6 +26,8 @@ const WOKEN: Duration = Duration::from_secs(1);
 /// After how long nobody waits for an answer to `initialize` any more: no client that is known has so much patience.
 const GIVEN_UP: Duration = Duration::from_mins(2);
 
+const JUST_STARTED: &str = "it has only just been started";
+
 impl Driver {
     pub(super) fn asked(&mut self, asked: Asked) {
         let Asked { request, answer } = asked;
@@ -32,17 +36,13 @@ impl Driver {
                 // Whoever asked may have left.
                 let _ = answer.send(Reply::Status(Box::new(self.status())));
             }
-            // A call may have come since whoever asks has looked.
-            Request::Stop { by: StopBy::OverLimit } if self.waiting() > 0 => {
-                let _ = answer.send(Reply::Refused { reason: self.busy() });
-            }
-            Request::Stop { by } => {
-                self.stops.push(answer);
-                self.dispatch(Event::Stop(match by {
-                    StopBy::Operator => EndCause::Operator,
-                    StopBy::OverLimit => EndCause::OverLimit,
-                }));
-            }
+            Request::Stop { by: StopBy::Operator } => self.stop(EndCause::Operator, answer),
+            Request::Stop { by: StopBy::OverLimit } => match self.use_of_it() {
+                None => self.stop(EndCause::OverLimit, answer),
+                Some(reason) => {
+                    let _ = answer.send(Reply::Refused { reason });
+                }
+            },
             Request::Hibernate { why } => match self.refusal() {
                 None if self.state == State::Asleep => {
                     let _ = answer.send(Reply::Hibernating { report: None });
@@ -55,6 +55,24 @@ impl Driver {
                     let _ = answer.send(Reply::Refused { reason });
                 }
             },
+        }
+    }
+
+    fn stop(&mut self, why: EndCause, answer: oneshot::Sender<Reply>) {
+        self.stops.push(answer);
+        self.dispatch(Event::Stop(why));
+    }
+
+    /// Why it is not to be ended for another one. A call may have come since whoever asks has looked; and the first one of a
+    /// client that has just started it may not have been read yet.
+    fn use_of_it(&self) -> Option<String> {
+        let is_young = self.live.as_ref().is_some_and(|live| live.since.elapsed() < BEGINNING);
+        if self.waiting() > 0 {
+            Some(self.busy())
+        } else if is_young && !self.talk.is_settled() {
+            Some(JUST_STARTED.into())
+        } else {
+            None
         }
     }
 
@@ -90,7 +108,7 @@ impl Driver {
             return Some(self.busy());
         }
         if !self.talk.is_settled() || self.replay.is_some() {
-            return Some("it has only just been started".into());
+            return Some(JUST_STARTED.into());
         }
         if self.talk.has_tasks(since_boot()) {
             return Some("it has tasks".into());

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use moored_containment::{EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit, Signaller};
+use moored_containment::{
+    EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit, Signaller, unblock_signals,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -205,6 +207,7 @@ impl Driver {
     pub(super) async fn live(mut self) -> Result<RunOutcome, RunError> {
         // Before anything is started: from here on a signal is an ending, not our death.
         let mut signals = Signals::listen().map_err(RunError::Reactor)?;
+        unblock_signals();
         if let Some(code) = self.crashes.as_ref().and_then(Crashes::too_many) {
             self.give_up(code);
         } else {

@@ -21,7 +21,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A server that lived this long did not crash in a row with the one before.
 const STABLE: Duration = Duration::from_secs(60);
 /// A server that lived this long has answered `initialize`, if it ever does.
-const BEGINNING: Duration = Duration::from_secs(10);
+pub(super) const BEGINNING: Duration = Duration::from_secs(10);
 
 impl Driver {
     pub(super) fn exited(&mut self, exit: Option<ServerExit>) {

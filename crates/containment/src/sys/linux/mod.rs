@@ -28,7 +28,8 @@ pub(crate) use files::{
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};
 pub(crate) use launch::launch;
 pub(crate) use process::{
-    GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available, wait_readable,
+    GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available,
+    unblock_signals, wait_readable,
 };
 pub(crate) use procfs::{
     boot_id, cookie_of, highest_pid, last_pid, lockers, now_in_nanos, now_in_ticks, pid_namespace,

@@ -136,6 +136,16 @@ pub(crate) fn sealing_is_available() -> Result<(), String> {
     }
 }
 
+/// Nothing is blocked in this thread any more.
+pub(crate) fn unblock_signals() {
+    // SAFETY: the mask is written by sigemptyset before it is read; pthread_sigmask only touches this thread.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
 /// Waits until there is something to read, an end or an error; `None` waits for ever. Whether it came.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, patience: Option<Duration>) -> io::Result<bool> {
     // Longer than the clock goes is for ever.

@@ -219,6 +219,24 @@ fn heavy_s42_a_client_of_many_generations_has_no_more_files_open_than_before() {
     finish_all(&scene, vec![last]);
 }
 
+/// The first call of a client that has only just started its server may still be on its way.
+#[test]
+fn a_server_that_was_just_started_is_not_stopped_for_another() {
+    for scene in Scene::all() {
+        let scene = limited(scene, "1", "stop-oldest");
+        let mut first = Wire::start(scene.run_command());
+        wait_until_awake(&scene, 1);
+        let mut second = Wire::start(scene.run_command());
+        assert!(second.is_silent_for(Duration::from_millis(500)));
+        first.initialize();
+        first.assert_echo(1, "was not stopped");
+        second.initialize();
+        assert_eq!(first.read_line(), None, "now it was");
+        finish_all(&scene, vec![first, second]);
+        assert_eq!(scene.end_causes().iter().filter(|cause| **cause == json!("over-limit")).count(), 1);
+    }
+}
+
 // === turns ===
 
 /// Whoever makes room may be stopped while it does, and anybody of this user can lock a file. A start that waits for that
