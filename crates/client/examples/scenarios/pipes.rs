@@ -70,8 +70,8 @@ type Told = tokio::task::JoinHandle<Result<(), CallError>>;
 /// A call in flight that is larger than any pipe.
 async fn stuffed_call(set: &ServerSet) -> Told {
     let stuffed = handle(set, "stuffed");
-    let mut call = Box::pin(async move { stuffed.call_tool(call(10_000_000)).await.map(drop) });
-    let sent = tokio::time::timeout(Duration::from_millis(50), &mut call).await;
+    let mut call = Box::pin(async move { stuffed.call_tool(call(300_000)).await.map(drop) });
+    let sent = tokio::time::timeout(Duration::from_millis(200), &mut call).await;
     assert!(sent.is_err(), "nobody reads it");
     tokio::spawn(call)
 }
