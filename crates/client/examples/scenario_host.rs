@@ -70,6 +70,8 @@ async fn play(scenario: &str, stage: &Stage) {
         "replacements-given-up" => given_up::replacements(stage).await,
         "everything-at-once" => given_up::everything_at_once(stage).await,
         "no-more-files" => shortages::no_more_files(stage).await,
+        "no-more-threads" => shortages::no_more_threads(stage).await,
+        "queued" => given_up::queued(stage).await,
         "two-hundred" => shortages::two_hundred(stage).await,
         "transport" => ends::transport(stage).await,
         other => panic!("unknown scenario `{other}`"),

@@ -255,3 +255,31 @@ impl Slot {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot() -> Arc<Slot> {
+        Slot::new(ServerSpec::new("any", "server"))
+    }
+
+    #[test]
+    fn an_order_to_stop_is_not_overwritten_by_a_restart() {
+        let (slot, stop) = (slot(), Order::Stop { why: EndedWhy::Replaced, drain: Duration::ZERO });
+        slot.order(Order::Recycle);
+        slot.order(stop);
+        slot.order(Order::Recycle);
+        assert_eq!((slot.why_stopped(), slot.take_order()), (Some(EndedWhy::Replaced), Some(stop)));
+        assert_eq!(slot.take_order(), None);
+    }
+
+    #[test]
+    fn ended_is_final() {
+        let slot = slot();
+        slot.finish(EndedWhy::Dropped);
+        slot.enter(Phase::Starting);
+        slot.finish(EndedWhy::Exited);
+        assert!(matches!(slot.take(), Take::Ended(EndedWhy::Dropped)));
+    }
+}

@@ -216,7 +216,8 @@ impl Transport<RoleClient> for ContainedTransport {
 
 impl Drop for ContainedTransport {
     fn drop(&mut self) {
-        // The server sees the end of its input first.
+        // Asked first: a server that ends with its input must not seem to have ended by itself.
+        self.contained.ask_to_end();
         self.input.close();
         let Some(tell) = self.tell.take() else { return };
         if let Ok(report) = self.contained.end_blocking() {

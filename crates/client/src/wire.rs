@@ -139,3 +139,43 @@ impl Transport<RoleClient> for Wire {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use moored_containment::{Command, Stdio};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::task::yield_now;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_writer_is_told_that_the_input_was_closed() {
+        let mut server =
+            Command::new("sleep").arg("600").stdin(Stdio::Pipe).spawn_async().expect("it starts");
+        let input = Input::new(server.stdin.take());
+        let (mut writer, sent) = (input.clone(), Arc::new(AtomicUsize::new(0)));
+        let writing = tokio::spawn({
+            let sent = sent.clone();
+            async move {
+                loop {
+                    sent.fetch_add(writer.write(&[0; 1024]).await?, Relaxed);
+                }
+            }
+        });
+        // Before the first bytes it only waits for the reactor.
+        let waits = async {
+            while sent.load(Relaxed) == 0 || input.lock().writer.is_none() {
+                yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(20), waits).await.expect("nobody reads it");
+        input.close();
+        let written: io::Result<()> =
+            timeout(Duration::from_secs(20), writing).await.expect("it is told").expect("no panic");
+        assert_eq!(written.expect_err("it was closed").kind(), io::ErrorKind::BrokenPipe);
+    }
+}

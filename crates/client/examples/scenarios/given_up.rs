@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moored_client::{ServerSet, ServerSpec, SetOptions};
+use moored_testkit::wait_until;
 use tokio::time::timeout;
 
-use super::{DEADLINE, Stage, ask_pid, assert_verified, connect, handle};
+use super::{DEADLINE, Stage, ask_pid, assert_verified, blocking, connect, handle};
 
 /// Connecting, given up after 0, 1, 2 … ms: nothing is left the moment it is.
 pub(crate) async fn connects(stage: &Stage) {
@@ -69,4 +70,21 @@ pub(crate) async fn everything_at_once(stage: &Stage) {
         assert_eq!(stage.alive(name), [ask_pid(&handle(&set, name)).await.expect("it serves")]);
     }
     assert_verified(&set.shutdown().await, 2);
+}
+
+/// A shutdown while servers wait for their turn to start: they are not started any more.
+pub(crate) async fn queued(stage: &Stage) {
+    let options = SetOptions::default().starts_at_once(1);
+    let set = Arc::new(ServerSet::connect([stage.stub("a")], options).await.expect("one name"));
+    let specs = ["m", "n", "o"].map(|name| stage.misbehave(name, &["--slow-start", "600000"]));
+    let replacing = tokio::spawn({
+        let set = set.clone();
+        async move { set.replace(specs).await.map(drop) }
+    });
+    let pids = || ["m", "n", "o"].map(|name| stage.pids(name)).concat();
+    blocking(|| wait_until("one has begun", DEADLINE, || (!pids().is_empty()).then_some(())));
+    assert_verified(&set.shutdown().await, 1);
+    assert!(replacing.await.expect("no panic").is_err());
+    assert_eq!(pids().len(), 1, "whose turn it was, and nobody else");
+    assert!(["a", "m", "n", "o"].iter().all(|name| stage.alive(name).is_empty()));
 }

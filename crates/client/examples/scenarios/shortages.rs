@@ -1,6 +1,6 @@
-//! A host that runs out of something: files, or patience with two hundred servers.
+//! A host that runs out of something: files, threads, or patience with two hundred servers.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use moored_client::{ConnectError, Event, ServerSet, SetOptions, events};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -59,4 +59,19 @@ pub(crate) async fn two_hundred(stage: &Stage) {
     let ended = std::iter::from_fn(|| told.try_next());
     let proven = |event: &Event| matches!(event, Event::Ended { outcome: Ok(report), .. } if report.verified);
     assert_eq!(ended.filter(proven).count(), MANY);
+}
+
+/// No thread is to be had for a plain user: the servers are gone at once all the same.
+pub(crate) async fn no_more_threads(stage: &Stage) {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let set = connect(names.map(|name| stage.misbehave(name, &["--ignore-term"]))).await;
+    let before = getrlimit(Resource::Nproc);
+    let none = Rlimit { current: Some(0), maximum: before.maximum };
+    setrlimit(Resource::Nproc, none).expect("less is allowed");
+    let began = Instant::now();
+    drop(set);
+    let took = began.elapsed();
+    setrlimit(Resource::Nproc, before).expect("it was so before");
+    assert!(took < Duration::from_secs(2), "{took:?}, one after the other?");
+    assert!(names.iter().all(|name| stage.alive(name).is_empty()));
 }

@@ -69,6 +69,8 @@ scenarios! {
     connects_given_up_at_any_moment_leave_nothing: "connects-given-up",
     replacements_given_up_at_any_moment_leave_one_generation: "replacements-given-up",
     a_host_without_files_ends_what_it_has: "no-more-files",
+    a_host_without_threads_drops_all_servers_at_once: "no-more-threads",
+    a_server_that_waits_for_its_turn_is_not_started_after_a_shutdown: "queued",
     heavy_two_hundred_servers_are_gone_at_once: "two-hundred",
     heavy_replacements_restarts_and_calls_at_once_all_end: "everything-at-once",
 }
