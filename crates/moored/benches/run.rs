@@ -58,21 +58,19 @@ fn serve() {
         let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
         let Some(id) = message.get("id") else { continue };
         let size = message["params"]["size"].as_u64().unwrap_or(0) as usize;
-        let answer = |text: &str| {
-            format!(
-                "{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}},\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"
-            )
-        };
-        let short = answer(message["params"]["text"].as_str().unwrap_or(""));
-        let line = if size == 0 {
-            &short
+        let begin =
+            |text: &str| format!("{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}");
+        let end = format!(",\"jsonrpc\":\"2.0\",\"id\":{id}}}\n");
+        let wrote = if size == 0 {
+            let text = message["params"]["text"].as_str().unwrap_or("");
+            stdout.write_all((begin(text) + &end).as_bytes())
         } else {
             if long.len() < size {
-                long = answer(&"x".repeat(size));
+                long = begin(&"x".repeat(size));
             }
-            &long
+            stdout.write_all(long.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()))
         };
-        if stdout.write_all(line.as_bytes()).is_err() {
+        if wrote.is_err() {
             return;
         }
     }

@@ -7,9 +7,6 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 /// From how much on a pipe is made wide.
 const MUCH: usize = 128 << 10;
-/// What every user may have without being asked, as far as it is not used up.
-const WIDE: usize = 1 << 20;
-
 /// How wide one pipe is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Width {
@@ -22,6 +19,9 @@ pub(crate) enum Width {
 }
 
 impl Width {
+    /// The widest that a pipe is made: what every user may have without being asked, as far as it is not used up.
+    pub(crate) const MOST: usize = 1 << 20;
+
     /// So much is on its way through it; none when all is through.
     pub(crate) fn adjust(&mut self, pipe: Option<BorrowedFd<'_>>, amount: usize) {
         let Some(pipe) = pipe else { return };
@@ -39,8 +39,8 @@ impl Width {
 
 /// How wide it was before.
 fn widened(pipe: BorrowedFd<'_>) -> Option<usize> {
-    let before = fcntl_getpipe_size(pipe).ok().filter(|before| *before < WIDE)?;
-    fcntl_setpipe_size(pipe, WIDE).ok().map(|_| before)
+    let before = fcntl_getpipe_size(pipe).ok().filter(|before| *before < Width::MOST)?;
+    fcntl_setpipe_size(pipe, Width::MOST).ok().map(|_| before)
 }
 
 #[cfg(test)]
@@ -55,7 +55,9 @@ mod tests {
         let size = || fcntl_getpipe_size(&reader).expect("a pipe");
         let usual = size();
         let mut width = Width::default();
-        for (amount, expected) in [(MUCH - 1, usual), (MUCH, WIDE), (1, WIDE), (0, usual), (MUCH, WIDE)] {
+        for (amount, expected) in
+            [(MUCH - 1, usual), (MUCH, Width::MOST), (1, Width::MOST), (0, usual), (MUCH, Width::MOST)]
+        {
             width.adjust(Some(reader.as_fd()), amount);
             assert_eq!(size(), expected, "{amount}");
         }

@@ -219,7 +219,12 @@ impl Driver {
         }
         while !matches!(self.state, State::Ended(_)) {
             let happened = self.next(&mut signals).await;
+            let is_much = matches!(&happened, Happened::Moved(moved) if moved.is_much());
             self.handle(happened);
+            if is_much {
+                // The keeper and the door are tasks of this thread too, and a flood is always ready.
+                tokio::task::yield_now().await;
+            }
             self.watch_unread_input();
         }
         Ok(self.leave().await)
@@ -270,7 +275,7 @@ impl Driver {
             client.forget();
         }
         for _ in 0..MOST_LAST_WORDS {
-            match self.pump.step_now() {
+            match self.pump.hear_client_now() {
                 Some(moved) => self.moved(moved),
                 None => break,
             }

@@ -7,7 +7,7 @@ use moored_containment::{EndReport, ServerExit};
 use tokio::time::Instant;
 
 use super::driver::Driver;
-use super::pump::ServerFiles;
+use super::server_files::ServerFiles;
 use super::start::{RunError, RunOutcome};
 use super::state::{Event, Exit, State};
 use crate::control::Reply;

@@ -46,6 +46,7 @@ mod keeper;
 mod limit;
 mod pid_file;
 mod pump;
+mod server_files;
 mod signals;
 mod start;
 mod starting;

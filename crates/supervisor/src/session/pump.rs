@@ -5,21 +5,19 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
-use moored_containment::aio;
-use tokio::io::{AsyncRead, AsyncWrite as _, ReadBuf};
+use tokio::io::AsyncWrite as _;
 
-use crate::relay::{Inlet, Outlet, Queue, Splitter, Width};
+use super::server_files::{ServerFiles, Widths, poll_read};
+use crate::relay::{Inlet, Outlet, Queue, Splitter};
 
 /// More than this is not read ahead.
 const ENOUGH: usize = 256 << 10;
 /// More than this of the server's errors is not kept for a client that does not read them; the log has them.
 const ERRORS: usize = 256 << 10;
 const READ: usize = 64 << 10;
-const PIPE: usize = 64 << 10;
 
 /// What was moved.
 #[derive(Debug)]
@@ -40,6 +38,16 @@ pub(super) enum Moved {
     ClientDeaf,
 }
 
+impl Moved {
+    /// Much more may be on its way.
+    pub(super) fn is_much(&self) -> bool {
+        match self {
+            Self::FromClient(read) | Self::FromServer(read) | Self::Errors(read) => *read >= READ / 2,
+            Self::ClientEof | Self::ServerEof | Self::Written | Self::ClientDeaf => false,
+        }
+    }
+}
+
 /// Whose bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -47,32 +55,25 @@ pub(super) enum Side {
     Server,
 }
 
-/// Our ends of the server's files.
-#[derive(Debug, Default)]
-pub(super) struct ServerFiles {
-    pub(super) stdin: Option<aio::Stdin>,
-    pub(super) stdout: Option<aio::Stdout>,
-    pub(super) stderr: Option<aio::Stderr>,
-    widths: Widths,
+/// Where bytes come from.
+#[derive(Clone, Copy, Debug, Default)]
+enum Source {
+    #[default]
+    Output,
+    Errors,
+    Client,
 }
 
-impl ServerFiles {
-    /// All of them are pipes, and none is used yet.
-    pub(super) fn of(server: &mut aio::Contained) -> Self {
-        Self {
-            stdin: server.stdin.take(),
-            stdout: server.stdout.take(),
-            stderr: server.stderr.take(),
-            widths: Widths::default(),
+impl Source {
+    const ALL: usize = 3;
+
+    fn next(self) -> Self {
+        match self {
+            Self::Output => Self::Errors,
+            Self::Errors => Self::Client,
+            Self::Client => Self::Output,
         }
     }
-}
-
-/// How wide the pipes of one of the two are.
-#[derive(Debug, Default)]
-struct Widths {
-    from: Width,
-    to: Width,
 }
 
 #[derive(Debug)]
@@ -91,6 +92,8 @@ pub(super) struct Pump {
     /// Nothing is read from the client: what it says next has to wait.
     pub(super) holding: bool,
     scratch: Vec<u8>,
+    /// Who is read next.
+    turn: Source,
     client_widths: Widths,
 }
 
@@ -113,18 +116,17 @@ impl Pump {
             closing_input: false,
             holding: false,
             scratch: Vec::new(),
+            turn: Source::default(),
             client_widths: Widths::default(),
         }
     }
 
     /// Makes the pipes as wide as what is on its way needs them.
     pub(super) fn adjust_widths(&mut self) {
-        let Self { client, output, server, client_widths, .. } = self;
-        client_widths.from.adjust(client.as_ref().and_then(Inlet::fd), self.from_client.held());
-        client_widths.to.adjust(output.as_ref().map(Outlet::fd), self.to_client.len());
-        let ServerFiles { stdin, stdout, widths, .. } = server;
-        widths.from.adjust(stdout.as_ref().map(AsFd::as_fd), self.from_server.held());
-        widths.to.adjust(stdin.as_ref().map(AsFd::as_fd), self.to_server.len());
+        let Widths { from, to } = &mut self.client_widths;
+        from.adjust(self.client.as_ref().and_then(Inlet::fd), self.from_client.held());
+        to.adjust(self.output.as_ref().map(Outlet::fd), self.to_client.len());
+        self.server.adjust_widths(self.from_server.held(), self.to_server.len());
     }
 
     /// Moves nothing: the server has our own files.
@@ -153,12 +155,12 @@ impl Pump {
         self.scratch = Vec::new();
     }
 
-    /// One step, if one can be made at once.
-    pub(super) fn step_now(&mut self) -> Option<Moved> {
+    /// What the client has said, if it has.
+    pub(super) fn hear_client_now(&mut self) -> Option<Moved> {
         if self.scratch.is_empty() {
             self.scratch = vec![0; READ];
         }
-        match self.poll_step(&mut Context::from_waker(Waker::noop())) {
+        match self.poll_client(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(moved) => Some(moved),
             Poll::Pending => None,
         }
@@ -208,53 +210,59 @@ impl Pump {
         Poll::Pending
     }
 
+    /// Each in its turn: a flood from one must not keep the others from being heard.
     fn poll_reads(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        if self.to_client.len() < ENOUGH
-            && let Some(stdout) = self.server.stdout.as_mut()
-            && let Poll::Ready(read) = poll_read(stdout, cx, &mut self.scratch)
-        {
-            return Poll::Ready(match read {
-                1.. => Moved::FromServer(read),
-                0 => {
-                    self.server.stdout = None;
-                    Moved::ServerEof
-                }
-            });
-        }
-        if let Some(stderr) = self.server.stderr.as_mut()
-            && let Poll::Ready(read) = poll_read(stderr, cx, &mut self.scratch)
-        {
-            if read == 0 {
-                self.server.stderr = None;
+        for _ in 0..Source::ALL {
+            let source = self.turn;
+            self.turn = source.next();
+            if let Poll::Ready(moved) = self.poll_source(source, cx) {
+                return Poll::Ready(moved);
             }
-            return Poll::Ready(Moved::Errors(read));
-        }
-        if self.reads_client()
-            && let Some(client) = self.client.as_mut()
-            && let Poll::Ready(read) = client.poll_read(cx, &mut self.scratch)
-        {
-            return Poll::Ready(match read {
-                Ok(n) if n > 0 => Moved::FromClient(n),
-                // An error is an end, too.
-                _ => {
-                    self.client = None;
-                    Moved::ClientEof
-                }
-            });
         }
         Poll::Pending
     }
 
-    /// What the server had written before it ended, as far as it is there: whoever is kept may hold the pipes open.
-    pub(super) fn drain_server(&mut self) -> Drained {
-        let mut drained = Drained::default();
-        if let Some(stdout) = &self.server.stdout {
-            read_what_is_there(stdout, &mut drained.output);
+    fn poll_source(&mut self, source: Source, cx: &mut Context<'_>) -> Poll<Moved> {
+        match source {
+            Source::Output => self.poll_output(cx),
+            Source::Errors => self.poll_errors(cx),
+            Source::Client => self.poll_client(cx),
         }
-        if let Some(stderr) = &self.server.stderr {
-            read_what_is_there(stderr, &mut drained.errors);
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
+        let Some(stdout) = self.server.stdout.as_mut().filter(|_| self.to_client.len() < ENOUGH) else {
+            return Poll::Pending;
+        };
+        Poll::Ready(match ready!(poll_read(stdout, cx, &mut self.scratch)) {
+            0 => {
+                self.server.stdout = None;
+                Moved::ServerEof
+            }
+            read => Moved::FromServer(read),
+        })
+    }
+
+    fn poll_errors(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
+        let Some(stderr) = self.server.stderr.as_mut() else { return Poll::Pending };
+        let read = ready!(poll_read(stderr, cx, &mut self.scratch));
+        if read == 0 {
+            self.server.stderr = None;
         }
-        drained
+        Poll::Ready(Moved::Errors(read))
+    }
+
+    fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
+        let is_read = self.reads_client();
+        let Some(client) = self.client.as_mut().filter(|_| is_read) else { return Poll::Pending };
+        Poll::Ready(match ready!(client.poll_read(cx, &mut self.scratch)) {
+            Ok(read) if read > 0 => Moved::FromClient(read),
+            // An error is an end, too.
+            _ => {
+                self.client = None;
+                Moved::ClientEof
+            }
+        })
     }
 
     fn wrote_to_server(&mut self, wrote: io::Result<usize>) -> Moved {
@@ -329,33 +337,5 @@ impl Pump {
         if self.output.is_some() {
             self.to_client.push(bytes);
         }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Drained {
-    pub(super) output: Vec<u8>,
-    pub(super) errors: Vec<u8>,
-}
-
-/// The file does not block, so what is not there is an error.
-fn read_what_is_there(from: &impl AsFd, into: &mut Vec<u8>) {
-    let mut space = vec![0; READ];
-    // No more than a pipe can hold: whoever is kept may go on writing.
-    while into.len() < PIPE
-        && let Ok(read) = rustix::io::read(from, &mut space)
-        && read > 0
-    {
-        into.extend_from_slice(&space[..read]);
-    }
-}
-
-/// So many bytes; none is the end, and an error is one too.
-fn poll_read(from: &mut (impl AsyncRead + Unpin), cx: &mut Context<'_>, into: &mut [u8]) -> Poll<usize> {
-    let mut space = ReadBuf::new(into);
-    match Pin::new(from).poll_read(cx, &mut space) {
-        Poll::Ready(Ok(())) => Poll::Ready(space.filled().len()),
-        Poll::Ready(Err(_)) => Poll::Ready(0),
-        Poll::Pending => Poll::Pending,
     }
 }

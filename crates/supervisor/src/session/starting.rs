@@ -8,7 +8,7 @@ use super::aside::look_at_code;
 use super::driver::{CatchingUp, Driver, Live};
 use super::keeper::Keeper;
 use super::pid_file::PidFile;
-use super::pump::ServerFiles;
+use super::server_files::ServerFiles;
 use super::start::{self, RunError};
 use super::state::{Event, State};
 use crate::berth;

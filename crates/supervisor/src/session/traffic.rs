@@ -168,7 +168,7 @@ impl Driver {
 
     /// What is left in the pipes of a server that has ended.
     pub(super) fn drain(&mut self) {
-        let drained = self.pump.drain_server();
+        let drained = self.pump.server.drain();
         self.server_bytes(&drained.output);
         self.server_errors(&drained.errors);
         if self.pump.splitter(Side::Server).holds_message() {
