@@ -72,6 +72,7 @@ async fn play(scenario: &str, stage: &Stage) {
         "no-more-files" => shortages::no_more_files(stage).await,
         "no-more-threads" => shortages::no_more_threads(stage).await,
         "queued" => given_up::queued(stage).await,
+        "sleepy" => given_up::sleepy(stage).await,
         "two-hundred" => shortages::two_hundred(stage).await,
         "transport" => ends::transport(stage).await,
         other => panic!("unknown scenario `{other}`"),

@@ -162,7 +162,8 @@ impl ServerSet {
     /// Brings the set from what serves to what is wanted: servers whose spec is the same keep their process; new ones come
     /// up first; then the old ones finish their calls in flight, up to the bound, and are ended, verified.
     ///
-    /// Replacements take turns. One that was begun is finished, also when nobody waits for it any more.
+    /// Replacements take turns. One that was begun is finished, also when nobody waits for it any more. The new servers are
+    /// served on the runtime that this is called on.
     ///
     /// ```
     /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -228,6 +229,9 @@ impl ServerSet {
 
     /// Ends every server, at once and politely, and tells how each ended. Calls in flight get
     /// [`CallError::Ended`]. Nothing can be started afterwards.
+    ///
+    /// It takes as long as the longest ladder. A server that has not ended by then, because nobody runs the runtime
+    /// that it is served on, is ended as by a drop.
     ///
     /// A shutdown that was begun is finished, also when nobody waits for it any more; the next one has the reports then. An
     /// ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use moored_client::{ServerSet, ServerSpec, SetOptions};
+use moored_client::{CallError, ServerSet, ServerSpec, SetOptions, Start};
 use moored_testkit::wait_until;
 use tokio::time::timeout;
 
@@ -87,4 +87,43 @@ pub(crate) async fn queued(stage: &Stage) {
     assert!(replacing.await.expect("no panic").is_err());
     assert_eq!(pids().len(), 1, "whose turn it was, and nobody else");
     assert!(["a", "m", "n", "o"].iter().all(|name| stage.alive(name).is_empty()));
+}
+
+/// Servers that fall asleep as soon as they can, called and replaced at once: every call comes to an end, and no
+/// call is lost to a server that only went to sleep.
+pub(crate) async fn sleepy(stage: &Stage) {
+    let sleepy = |spec: ServerSpec| spec.idle_stop(Duration::from_millis(1));
+    let generation = |number: usize| {
+        let [a, b] = version(stage, number);
+        [sleepy(a), sleepy(b).start(Start::AtFirstCall)]
+    };
+    let set = Arc::new(connect(generation(0)).await);
+    let mut work = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let calling = set.clone();
+        work.spawn(async move {
+            for server in (0..40).flat_map(|_| calling.servers()) {
+                match ask_pid(&server).await {
+                    Ok(_) | Err(CallError::Ended { .. }) => {}
+                    Err(error) => panic!("call {number}: {error}"),
+                }
+                tokio::time::sleep(Duration::from_millis(number)).await;
+            }
+        });
+    }
+    for number in 1..=4 {
+        let (replacing, specs) = (set.clone(), generation(number));
+        work.spawn(async move { replacing.replace(specs).await.map(drop).expect("all come up") });
+    }
+    let all = async {
+        while let Some(done) = work.join_next().await {
+            done.expect("no panic");
+        }
+    };
+    timeout(DEADLINE * 3, all).await.expect("nobody waits for ever");
+    for name in ["a", "b"] {
+        assert!(stage.alive(name).len() <= 1, "never two of them");
+    }
+    set.shutdown().await;
+    assert!(stage.alive("a").is_empty() && stage.alive("b").is_empty());
 }

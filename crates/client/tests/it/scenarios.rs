@@ -71,6 +71,7 @@ scenarios! {
     a_host_without_files_ends_what_it_has: "no-more-files",
     a_host_without_threads_drops_all_servers_at_once: "no-more-threads",
     a_server_that_waits_for_its_turn_is_not_started_after_a_shutdown: "queued",
+    heavy_a_call_is_not_lost_to_a_server_that_went_to_sleep: "sleepy",
     heavy_two_hundred_servers_are_gone_at_once: "two-hundred",
     heavy_replacements_restarts_and_calls_at_once_all_end: "everything-at-once",
 }
