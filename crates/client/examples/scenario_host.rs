@@ -10,7 +10,7 @@ mod scenarios;
 
 use std::process::ExitCode;
 
-use scenarios::{Stage, bad_servers, ends, lives, replacing};
+use scenarios::{Stage, bad_servers, ends, given_up, lives, pipes, replacing, runtimes, shortages};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +25,11 @@ fn main() -> ExitCode {
         "drop-on-one-thread" => ends::drop_on_the_only_thread(&stage),
         "drop-without-runtime" => ends::drop_without_the_runtime(&stage, runtime),
         "transport-without-runtime" => ends::transport_without_the_runtime(&stage, runtime),
+        "runtime-per-refresh" => runtimes::a_runtime_per_refresh(&stage),
+        "runtime-nobody-runs" => runtimes::a_runtime_that_nobody_runs(&stage),
+        "turn-nobody-gives-back" => runtimes::a_turn_that_nobody_gives_back(&stage),
+        "drop-is-reported" => runtimes::drop_is_reported(&stage, runtime),
+        "transport-drop-is-reported" => runtimes::transport_drop_is_reported(&stage, runtime),
         other => runtime.block_on(play(other, &stage)),
     }
     ExitCode::SUCCESS
@@ -53,6 +58,21 @@ async fn play(scenario: &str, stage: &Stage) {
         "given-up" => ends::connecting_is_given_up(stage).await,
         "dropped-in-flight" => ends::dropped_in_flight(stage).await,
         "shutdown-while-replacing" => ends::shutdown_while_replacing(stage).await,
+        "handler-panics" => runtimes::a_handler_that_panics(stage).await,
+        "shutdown-given-up" => runtimes::shutdown_is_given_up(stage).await,
+        "values-without-bound" => runtimes::values_without_bound(stage).await,
+        "over-limit" => runtimes::more_than_the_limit(stage).await,
+        "deaf" => pipes::deaf(stage).await,
+        "never-reads" => pipes::never_reads(stage).await,
+        "floods" => pipes::floods(stage).await,
+        "goes-in-the-middle" => pipes::goes_in_the_middle(stage).await,
+        "connects-given-up" => given_up::connects(stage).await,
+        "replacements-given-up" => given_up::replacements(stage).await,
+        "everything-at-once" => given_up::everything_at_once(stage).await,
+        "no-more-files" => shortages::no_more_files(stage).await,
+        "no-more-threads" => shortages::no_more_threads(stage).await,
+        "queued" => given_up::queued(stage).await,
+        "two-hundred" => shortages::two_hundred(stage).await,
         "transport" => ends::transport(stage).await,
         other => panic!("unknown scenario `{other}`"),
     }

@@ -3,6 +3,16 @@
 use std::time::Duration;
 
 /// What happens when a server ends although nobody asked it to.
+///
+/// ```
+/// use std::time::Duration;
+/// use moored_client::{BackOff, Restart, ServerSpec};
+///
+/// let patient = BackOff { first: Duration::from_secs(5), ..BackOff::default() };
+/// let spec = ServerSpec::new("files", "files-server").restart(Restart::AfterCrash(patient));
+/// let once = ServerSpec::new("files", "files-server").restart(Restart::Never);
+/// # assert_ne!(spec, once);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restart {
     /// It stays ended, and its handles say so.
@@ -57,6 +67,14 @@ impl Default for BackOff {
 
 impl BackOff {
     /// The wait after so many failures in a row.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use moored_client::BackOff;
+    ///
+    /// let steady = BackOff { first: Duration::from_secs(3), most: Duration::from_secs(3), ..BackOff::default() };
+    /// assert_eq!((steady.delay(1), steady.delay(9)), (Duration::from_secs(3), Duration::from_secs(3)));
+    /// ```
     #[must_use]
     pub fn delay(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);

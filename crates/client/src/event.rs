@@ -18,6 +18,29 @@ use crate::mooring::Outcome;
 const ROOM: usize = 1024;
 
 /// Something that happened to a server.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// use moored_client::Event;
+///
+/// fn shown(event: &Event) -> String {
+///     match event {
+///         Event::Started { name, process, .. } => format!("{name}: process {}", process.pid),
+///         Event::Failed { name, error } => format!("{name}: {error}"),
+///         Event::Ended { name, outcome: Ok(report) } => format!("{name}: gone after {:?}", report.took),
+///         other => format!("{other:?}"),
+///     }
+/// }
+///
+/// let mut events = set.events();
+/// drop(set);   // what a drop did is told as well
+/// assert!(shown(&events.next().await.expect("an event")).starts_with("echo: gone after"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -42,7 +65,7 @@ pub enum Event {
         /// Why.
         error: Arc<ConnectError>,
     },
-    /// Its process has ended, and all that it started with it, as the report says.
+    /// Its process has ended, and all that it started with it, as the report says; also when the set was dropped.
     Ended {
         /// Which server.
         name: String,
@@ -86,6 +109,14 @@ pub fn events() -> (EventSender, Events) {
 }
 
 /// Where a set puts its events.
+///
+/// ```
+/// use moored_client::{EventSender, SetOptions, events};
+///
+/// let (sender, events): (EventSender, _) = events();
+/// let options = SetOptions::default().events(sender);
+/// # drop((options, events));
+/// ```
 #[derive(Debug)]
 pub struct EventSender {
     to: mpsc::Sender<Event>,
@@ -108,16 +139,59 @@ impl EventSender {
 }
 
 /// The events of a set, as a stream. It ends when the set and all that belongs to it is gone.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let mut events = set.events();
+/// drop(set);
+/// let mut seen = 0;
+/// while events.next().await.is_some() {
+///     seen += 1;
+/// }
+/// assert_eq!(seen, 1, "the end of the one server; then the stream's own end");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Events(mpsc::Receiver<Event>);
 
 impl Events {
     /// The next one; `None` when there will be no more.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// use moored_client::Event;
+    /// let mut events = set.events();
+    /// set.restart("echo").await?;
+    /// assert!(matches!(events.next().await, Some(Event::Ended { .. })));
+    /// assert!(matches!(events.next().await, Some(Event::Started { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn next(&mut self) -> Option<Event> {
         self.0.recv().await
     }
 
     /// The next one, if it is there already.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let mut events = set.events();
+    /// assert!(events.try_next().is_none(), "nothing has happened since");
+    /// drop(set);
+    /// assert!(events.try_next().is_some(), "it was told before the drop returned");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_next(&mut self) -> Option<Event> {
         self.0.try_recv().ok()
     }

@@ -6,13 +6,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use moored_containment::EndReport;
+use tokio::time::timeout;
+
 use crate::launch::{ConnectError, Room, rooms};
 use crate::life::EndedWhy;
-use crate::member::{Member, retire};
-use crate::options::{Replacing, Shared};
+use crate::member::{Member, longest, retire};
+use crate::options::Replacing;
 use crate::owner::Owner;
 use crate::plan::Plan;
 use crate::replaced::{FailedServer, ReplaceError, Replaced};
+use crate::shared::Shared;
 use crate::slot::{Phase, Slot};
 use crate::spec::{ServerSpec, Start};
 
@@ -20,8 +24,10 @@ pub(crate) struct Generations {
     pub(crate) shared: Arc<Shared>,
     members: Mutex<BTreeMap<String, Member>>,
     failures: Mutex<Vec<FailedServer>>,
+    /// How the servers ended that were shut down, until somebody asks.
+    reports: Mutex<Vec<EndReport>>,
     /// Held by whoever changes the generation.
-    pub(crate) turn: tokio::sync::Mutex<()>,
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Generations {
@@ -30,6 +36,7 @@ impl Generations {
             shared: Arc::new(shared),
             members: Mutex::default(),
             failures: Mutex::default(),
+            reports: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         }
     }
@@ -46,7 +53,7 @@ impl Generations {
     pub(crate) async fn bring_up(&self, specs: Vec<ServerSpec>) -> (Vec<Member>, Vec<FailedServer>) {
         let mut starting = Vec::new();
         let at_once = specs.iter().filter(|spec| spec.start == Start::AtOnce).count();
-        let mut rooms = rooms(&self.shared, u32::try_from(at_once).unwrap_or(u32::MAX)).await;
+        let mut rooms = rooms(&self.shared, at_once).await;
         for spec in specs {
             let room = (spec.start == Start::AtOnce).then(|| one_of(&mut rooms));
             starting.push(self.begin(spec, room));
@@ -55,7 +62,7 @@ impl Generations {
         for member in starting {
             member.slot.until(|desk| !matches!(desk.phase, Phase::Starting)).await;
             if member.slot.is_ended() {
-                failed.push(member.failure().await);
+                failed.push(member.failure(&self.shared).await);
             } else {
                 up.push(member);
             }
@@ -76,13 +83,13 @@ impl Generations {
         let (up, failed) = self.bring_up(plan.to_start).await;
         let is_closed = self.shared.closing.is_cancelled();
         if is_closed || (!failed.is_empty() && self.shared.replacing == Replacing::AllOrNothing) {
-            retire(up, EndedWhy::Replaced, Duration::ZERO).await;
+            retire(up, EndedWhy::Replaced, Duration::ZERO, &self.shared).await;
             return Err(if is_closed { ReplaceError::Closed } else { ReplaceError::Failed { failed } });
         }
         let started = up.iter().map(Member::name).collect();
         let old = self.swap(&plan.to_end, up);
         self.failures().clone_from(&failed);
-        let ended = retire(old, EndedWhy::Replaced, self.shared.drain).await;
+        let ended = retire(old, EndedWhy::Replaced, self.shared.drain, &self.shared).await;
         Ok(Replaced { kept: plan.kept, started, ended, failed })
     }
 
@@ -93,6 +100,25 @@ impl Generations {
         members.extend(up.into_iter().map(|member| (member.name(), member)));
         old
     }
+
+    /// Ends every server, and puts their reports down.
+    pub(crate) async fn shutdown(&self) {
+        let shared = &self.shared;
+        // Whoever is replacing gives up now, and takes back what it started: what is new, then what is old. It is not
+        // waited for any longer than that, because its runtime may be one that nobody runs.
+        let at_most = longest(shared.registry.all().iter().map(|mooring| &mooring.slot)).saturating_mul(2);
+        let _turn = timeout(at_most, self.turn.lock()).await;
+        let members = std::mem::take(&mut *self.members()).into_values().collect();
+        let retired = retire(members, EndedWhy::Shutdown, Duration::ZERO, shared).await;
+        let outcomes = retired.into_iter().filter_map(|server| server.outcome);
+        // A server whose task is gone, with the runtime that it ran on, has only this end.
+        let left = shared.cut_off(shared.registry.close()).await.into_iter().map(|(_, outcome)| outcome);
+        self.reports().extend(outcomes.chain(left).filter_map(Result::ok));
+    }
+
+    pub(crate) fn reports(&self) -> MutexGuard<'_, Vec<EndReport>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One place of those that were got together; or why there is none.
@@ -100,6 +126,9 @@ fn one_of(rooms: &mut Result<Room, ConnectError>) -> Result<Room, ConnectError> 
     match rooms {
         Ok(rooms) => Ok(rooms.as_mut().and_then(|rooms| rooms.split(1))),
         Err(ConnectError::NoRoom { waited }) => Err(ConnectError::NoRoom { waited: *waited }),
+        Err(ConnectError::OverLimit { wanted, most }) => {
+            Err(ConnectError::OverLimit { wanted: *wanted, most: *most })
+        }
         Err(_) => Err(ConnectError::Closed),
     }
 }

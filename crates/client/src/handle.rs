@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, Prompt,
@@ -13,65 +12,9 @@ use rmcp::model::{
 };
 use rmcp::{Peer, RoleClient, ServiceError};
 
-use crate::launch::ConnectError;
+use crate::call_error::CallError;
 use crate::lease::Lease;
-use crate::life::EndedWhy;
 use crate::slot::{Slot, Take};
-
-/// Why a call has no answer.
-///
-/// ```
-/// use moored_client::{CallError, EndedWhy};
-/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
-/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
-/// let echo = set.server("echo").expect("it came up");
-/// drop(set);
-/// let refused = echo.list_all_tools().await.expect_err("it has ended");
-/// assert_eq!(refused.to_string(), "failed to call `echo`: the server was ended: its set was dropped");
-/// assert!(matches!(refused, CallError::Ended { why: EndedWhy::Dropped, .. }));
-/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The server was ended for good. [`ServerSet::server`](crate::ServerSet::server) has the one that serves now, if any.
-    #[error("failed to call `{name}`: the server was ended: {why}")]
-    Ended {
-        /// Which server.
-        name: String,
-        /// Why.
-        why: EndedWhy,
-    },
-    /// The server ended during the call. It is restarted if its spec says so; the call may have had an effect.
-    #[error("failed to call `{name}`: the server ended during the call")]
-    Lost {
-        /// Which server.
-        name: String,
-    },
-    /// The server does not come up, and is not tried again yet.
-    #[error("failed to call `{name}`: the server is down, and is tried again in {retry_in:?}")]
-    Down {
-        /// Which server.
-        name: String,
-        /// When it is tried again.
-        retry_in: Duration,
-        /// What was wrong the last time.
-        #[source]
-        cause: Arc<ConnectError>,
-    },
-    /// The server's own answer is an error, or is not understood.
-    #[error("failed to call `{name}`")]
-    Service {
-        /// Which server.
-        name: String,
-        /// What came back.
-        #[source]
-        error: ServiceError,
-    },
-}
 
 /// A server of a set. Cheap to clone; holds no process.
 ///
@@ -100,12 +43,36 @@ pub struct Handle {
 
 impl Handle {
     /// What it is called in its set.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// assert_eq!(echo.name(), "echo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         self.slot.spec.name()
     }
 
     /// Whether it has been ended for good.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// assert!(!echo.is_ended());
+    /// set.replace([]).await?;
+    /// assert!(echo.is_ended());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.slot.is_ended()
@@ -192,6 +159,19 @@ impl Handle {
 
     /// Gets a prompt.
     ///
+    /// ```
+    /// use rmcp::model::GetPromptRequestParams;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// let prompt = echo.get_prompt(GetPromptRequestParams::new("greet")).await?;
+    /// assert_eq!(prompt.messages.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`Handle::with`].
     pub async fn get_prompt(&self, params: GetPromptRequestParams) -> Result<GetPromptResult, CallError> {
@@ -200,6 +180,19 @@ impl Handle {
     }
 
     /// Reads a resource.
+    ///
+    /// ```
+    /// use rmcp::model::ReadResourceRequestParams;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// let read = echo.read_resource(ReadResourceRequestParams::new("echo:hello")).await?;
+    /// assert_eq!(read.contents.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`Handle::with`].
@@ -213,6 +206,17 @@ impl Handle {
 
     /// Every tool, page after page.
     ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// assert_eq!(echo.list_all_tools().await?[0].name, "echo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`Handle::with`].
     pub async fn list_all_tools(&self) -> Result<Vec<Tool>, CallError> {
@@ -221,6 +225,17 @@ impl Handle {
 
     /// Every prompt, page after page.
     ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// assert_eq!(echo.list_all_prompts().await?[0].name, "greet");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`Handle::with`].
     pub async fn list_all_prompts(&self) -> Result<Vec<Prompt>, CallError> {
@@ -228,6 +243,17 @@ impl Handle {
     }
 
     /// Every resource, page after page.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// # let echo = set.server("echo").expect("it came up");
+    /// assert_eq!(echo.list_all_resources().await?[0].name, "hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`Handle::with`].

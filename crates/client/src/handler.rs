@@ -7,6 +7,21 @@ use rmcp::service::{DynService, NotificationContext, RequestContext, ServiceExt 
 use rmcp::{ErrorData, RoleClient, Service};
 
 /// The host's handler for one server; see [`SetOptions::handler`](crate::SetOptions::handler).
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// use moored_client::AnyHandler;
+/// use rmcp::Service as _;
+///
+/// let lease = set.server("echo").expect("it came up").lease().await?;
+/// let handler: &AnyHandler = lease.service();
+/// assert!(!handler.get_info().client_info.name.is_empty(), "what the server was told of this host");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct AnyHandler(Box<dyn DynService<RoleClient>>);
 
 impl AnyHandler {

@@ -3,25 +3,29 @@
 //! This file does; what a failure means for the server is decided in `life`.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moored_containment::{EndReason, Ladder, Rung, ServerExit, StartError};
+use rmcp::ClientLifecycleMode;
 use rmcp::service::{ClientInitializeError, serve_client_with_lifecycle_and_ct};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
+use crate::handler::AnyHandler;
 use crate::mooring::{Mooring, Outcome};
-use crate::options::Shared;
-use crate::slot::Connection;
+use crate::options::ServerLimit;
+use crate::shared::Shared;
+use crate::slot::{Connection, Slot};
 use crate::spec::ServerSpec;
-use crate::wire::{Input, Wire};
+use crate::wire::{Input, Signs, Wire};
 
 /// How long a server that has closed its output may take to be gone by itself, before it is asked to; and how long one
 /// that is gone may be read, when somebody else holds its output open.
-const SILENCE: Duration = Duration::from_secs(1);
+pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why a server did not come up, or is down.
 ///
@@ -42,9 +46,14 @@ pub enum ConnectError {
     /// It could not be started.
     #[error("failed to start it")]
     Start(#[source] StartError),
-    /// One of its files could not be opened, or registered with the runtime.
-    #[error("failed to prepare its files")]
-    Files(#[source] io::Error),
+    /// The file for its standard error could not be opened.
+    #[error("failed to open `{}` for its standard error", path.display())]
+    Stderr {
+        /// That file.
+        path: PathBuf,
+        /// The kernel's word.
+        source: io::Error,
+    },
     /// It did not answer `initialize` in time.
     #[error("it did not answer `initialize` within {after:?}")]
     Timeout {
@@ -61,14 +70,25 @@ pub enum ConnectError {
         status: Option<ServerExit>,
     },
     /// As many servers as the limit allows are running.
-    #[error("there was no room for another server within {waited:?}")]
+    #[error("there was no room for it under the limit within {waited:?}")]
     NoRoom {
         /// So long.
         waited: Duration,
     },
+    /// More servers are wanted at once than the limit allows at all.
+    #[error("{wanted} servers are to be started together, and the limit is {most}")]
+    OverLimit {
+        /// So many start together.
+        wanted: usize,
+        /// So many may run.
+        most: usize,
+    },
     /// It is no longer wanted: the set is closed, or another generation has come.
     #[error("it is no longer wanted")]
     Closed,
+    /// The task that served it is gone, and so is its process.
+    #[error("nobody serves it: its runtime was shut down, or the host's handler panicked")]
+    Unattended,
 }
 
 fn exit_text(status: Option<ServerExit>) -> String {
@@ -82,7 +102,7 @@ fn exit_text(status: Option<ServerExit>) -> String {
 /// A process that exists, and is held.
 pub(crate) struct Launched {
     pub(crate) mooring: Arc<Mooring>,
-    pub(crate) wire_closed: CancellationToken,
+    pub(crate) signs: Signs,
     input: Input,
     wire: Option<Wire>,
     service: CancellationToken,
@@ -92,11 +112,13 @@ pub(crate) struct Launched {
 pub(crate) type Room = Option<OwnedSemaphorePermit>;
 
 /// Waits for so many places under the limit, together: sets that each waited for one more would wait for each other.
-pub(crate) async fn rooms(shared: &Shared, count: u32) -> Result<Room, ConnectError> {
-    let Some(limit) = &shared.limit else { return Ok(None) };
+pub(crate) async fn rooms(shared: &Shared, count: usize) -> Result<Room, ConnectError> {
+    let Some(ServerLimit { places, most }) = &shared.limit else { return Ok(None) };
+    let wanted = u32::try_from(count).ok().filter(|_| count <= *most);
+    let Some(wanted) = wanted else { return Err(ConnectError::OverLimit { wanted: count, most: *most }) };
     let waited = shared.wait_for_room;
     tokio::select! {
-        permit = timeout(waited, limit.0.clone().acquire_many_owned(count)) => match permit {
+        permit = timeout(waited, places.clone().acquire_many_owned(wanted)) => match permit {
             Ok(Ok(permit)) => Ok(Some(permit)),
             _ => Err(ConnectError::NoRoom { waited }),
         },
@@ -105,21 +127,21 @@ pub(crate) async fn rooms(shared: &Shared, count: u32) -> Result<Room, ConnectEr
 }
 
 /// Starts it. Does not wait: from here on the set holds it.
-pub(crate) fn launch(spec: &ServerSpec, shared: &Shared, room: Room) -> Result<Launched, ConnectError> {
-    let mut command = spec.command().map_err(ConnectError::Files)?;
+pub(crate) fn launch(slot: &Arc<Slot>, shared: &Shared, room: Room) -> Result<Launched, ConnectError> {
+    let mut command = slot.spec.command()?;
     let started = shared.registry.admit(|| {
         let mut contained = command.spawn_async()?;
         let (process, strength) = (contained.identity(), contained.strength().clone());
         let (stdin, stdout) = (contained.stdin.take(), contained.stdout.take());
-        let mooring = Arc::new(Mooring::new(contained, room));
+        let mooring = Arc::new(Mooring::new(slot.clone(), contained, room));
         Ok(((stdin, stdout, process, strength, mooring.clone()), mooring))
     });
     let (stdin, stdout, process, strength, mooring) =
         started.map_err(|_| ConnectError::Closed)?.map_err(ConnectError::Start)?;
-    shared.bus.tell(&Event::Started { name: spec.name().to_owned(), process, strength });
-    let (input, wire_closed) = (Input::new(stdin), CancellationToken::new());
-    let wire = stdout.map(|stdout| Wire::new(stdout, input.clone(), wire_closed.clone()));
-    Ok(Launched { mooring, wire_closed, input, wire, service: CancellationToken::new() })
+    shared.bus.tell(&Event::Started { name: slot.spec.name().to_owned(), process, strength });
+    let (input, signs) = (Input::new(stdin), Signs::default());
+    let wire = stdout.map(|stdout| Wire::new(stdout, input.clone(), signs.clone()));
+    Ok(Launched { mooring, signs, input, wire, service: CancellationToken::new() })
 }
 
 impl Launched {
@@ -127,20 +149,15 @@ impl Launched {
     pub(crate) async fn handshake(
         &mut self,
         spec: &ServerSpec,
-        shared: &Shared,
+        handler: AnyHandler,
+        lifecycle: ClientLifecycleMode,
     ) -> Result<Connection, ConnectError> {
-        let wire = self.wire.take().ok_or_else(|| ConnectError::Files(io::ErrorKind::BrokenPipe.into()))?;
-        let handler = (shared.handler)(spec.name());
-        let lifecycle = shared.lifecycle.clone();
+        // It was asked for, and is taken once.
+        let wire = self.wire.take().ok_or(ConnectError::Closed)?;
         let served = serve_client_with_lifecycle_and_ct(handler, wire, lifecycle, self.service.clone());
         let after = spec.connect_timeout;
-        tokio::select! {
-            biased;
-            served = timeout(after, served) => served
-                .map_err(|_| ConnectError::Timeout { after })?
-                .map_err(|error| ConnectError::Handshake(Box::new(error))),
-            () = shared.closing.cancelled() => Err(ConnectError::Closed),
-        }
+        let served = timeout(after, served).await.map_err(|_| ConnectError::Timeout { after })?;
+        served.map_err(|error| ConnectError::Handshake(Box::new(error)))
     }
 
     /// Ends it by that ladder, verified. rmcp reads on until then, so that a server which still has something to say is
@@ -148,22 +165,34 @@ impl Launched {
     pub(crate) async fn end(&self, ladder: Ladder) -> Option<Outcome> {
         self.mooring.ask_to_end(ladder);
         let outcome = self.input.close_once_begun(self.mooring.ended()).await;
-        self.service.cancel();
+        self.hang_up();
         outcome
     }
 
-    /// Lets rmcp read what a server that is gone said last: the answer to a call may be among it.
-    pub(crate) async fn read_out(&self) {
-        let _ = timeout(SILENCE, self.wire_closed.cancelled()).await;
+    /// Ends what no longer speaks, or no longer listens. Most often it is about to be gone by itself, and then the report
+    /// shall say so.
+    pub(crate) async fn end_deaf_or_silent(&self, ladder: Ladder) -> Option<Outcome> {
+        let outcome = match timeout(SILENCE, self.mooring.ended()).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.mooring.ask_to_end(ladder);
+                self.input.close_once_begun(self.mooring.ended()).await
+            }
+        };
+        self.read_out().await;
+        outcome
     }
 
-    /// Ends what has closed its output. Most often it is about to be gone by itself, and then the report shall say so.
-    pub(crate) async fn end_silent(&self, ladder: Ladder) -> Option<Outcome> {
-        if let Ok(outcome) = timeout(SILENCE, self.mooring.ended()).await {
-            self.service.cancel();
-            return outcome;
-        }
-        self.end(ladder).await
+    /// Lets rmcp read what a server that is gone said last: the answer to a call may be among it. Then hangs up.
+    pub(crate) async fn read_out(&self) {
+        let _ = timeout(SILENCE, self.signs.silent.cancelled()).await;
+        self.hang_up();
+    }
+
+    /// rmcp need not wait for anything any more.
+    pub(crate) fn hang_up(&self) {
+        self.input.close();
+        self.service.cancel();
     }
 
     /// Ends what did not come up, at once; and says better why, if it was gone before.
@@ -175,7 +204,9 @@ impl Launched {
         // There is no session yet that could end politely.
         let ladder = Ladder { from: spec.ladder.from.max(Rung::Terminate), ..spec.ladder };
         let outcome = match &error {
-            ConnectError::Handshake(_) if self.wire_closed.is_cancelled() => self.end_silent(ladder).await,
+            ConnectError::Handshake(_) if self.signs.silent.is_cancelled() => {
+                self.end_deaf_or_silent(ladder).await
+            }
             _ => self.end(ladder).await,
         };
         match &outcome {

@@ -5,11 +5,25 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rmcp::ServiceError;
+use tokio::time::timeout;
 
-use crate::handle::CallError;
+use crate::call_error::CallError;
+use crate::launch::SILENCE;
 use crate::slot::{Connection, Live, Phase, Slot};
 
 /// The use of a server; see [`Handle::lease`](crate::Handle::lease). Stands for rmcp's connection.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let lease = set.server("echo").expect("it came up").lease().await?;
+/// assert_eq!(lease.list_tools(None).await?.tools.len(), 1);
+/// assert!(lease.peer_info().is_some(), "all that rmcp knows of the server");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Lease {
     slot: Arc<Slot>,
     live: Live,
@@ -50,13 +64,22 @@ impl Lease {
             () = self.over() => return Err(self.lost()),
         };
         match answer {
-            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+            Err(error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)))
+                if self.is_ours(&error).await =>
+            {
                 // rmcp was quicker than the server's own task, which knows why.
                 self.over().await;
                 Err(self.lost())
             }
             other => other.map_err(|error| CallError::Service { name: name(), error }),
         }
+    }
+
+    /// Whether this connection is closed, or another one that the host's own code was about.
+    async fn is_ours(&self, error: &ServiceError) -> bool {
+        matches!(error, ServiceError::TransportSend(_))
+            || timeout(SILENCE, self.over()).await.is_ok()
+            || self.live.connection.is_transport_closed()
     }
 
     fn lost(&self) -> CallError {

@@ -24,7 +24,7 @@
 //! - [`ServerSet`]: connect, replace, restart, shut down.
 //! - [`ServerSpec`] and [`SetOptions`]: what to run and how to treat it: lazy start, idle stop, restart with back-off, limits.
 //! - [`Handle`] and [`Lease`]: calling a server.
-//! - [`Event`] and [`Events`]: what happened, as a stream.
+//! - [`Event`] and [`Events`]: what happened, as a stream; also what the drop of a set did.
 //! - [`ContainedTransport`]: one contained server as an rmcp transport, the drop-in for `TokioChildProcess`.
 //!
 //! # Who owns what
@@ -42,9 +42,15 @@
 //!   ([`moored_containment`]).
 //! - `mem::forget` of a set, or a cycle of reference counts around it, keeps its processes until this program ends.
 //! - Dropping a set blocks its thread until the servers are gone; on a runtime, [`ServerSet::shutdown`] is kinder.
+//! - A server is served on the runtime on which it was started. When that is shut down its handles say
+//!   [`Unattended`](EndedWhy::Unattended), and its process stays until it is replaced or the set ends.
+//! - In a fork of the host without exec, the set belongs to the parent: dropping it there does nothing.
+//! - A call has no time limit of its own: drop its future to give up. What a server says is bounded by rmcp to 16 MiB a
+//!   message; how many messages the host's own handler works on at a time is not bounded.
 #![deny(rustdoc::broken_intra_doc_links)]
 
 mod back_off;
+mod call_error;
 mod event;
 mod generations;
 mod handle;
@@ -60,14 +66,16 @@ mod plan;
 mod registry;
 mod replaced;
 mod set;
+mod shared;
 mod slot;
 mod spec;
 mod transport;
 mod wire;
 
 pub use back_off::{BackOff, Restart};
+pub use call_error::CallError;
 pub use event::{Event, EventSender, Events, events};
-pub use handle::{CallError, Handle};
+pub use handle::Handle;
 pub use handler::AnyHandler;
 pub use launch::ConnectError;
 pub use lease::Lease;

@@ -45,6 +45,9 @@ pub enum EndedWhy {
     Exited,
     /// It never came up.
     NeverStarted,
+    /// Nobody serves it any more: the runtime that it was started on is gone, or the host's own handler panicked. The set
+    /// ends its process at the latest when it is replaced or the set is.
+    Unattended,
 }
 
 impl fmt::Display for EndedWhy {
@@ -55,6 +58,7 @@ impl fmt::Display for EndedWhy {
             Self::Dropped => "its set was dropped",
             Self::Exited => "it ended by itself, and is not restarted",
             Self::NeverStarted => "it never came up",
+            Self::Unattended => "nobody serves it: its runtime was shut down, or the host's handler panicked",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How a set treats its servers as a whole, and what all tasks of a set share.
+//! How a set treats its servers as a whole.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
-use crate::life::EndedWhy;
 use crate::registry::Registry;
+use crate::shared::Shared;
 
 /// What a replacement does when a new server does not come up.
 ///
@@ -47,23 +47,46 @@ pub enum Replacing {
 /// # drop((one, another));
 /// ```
 #[derive(Clone, Debug)]
-pub struct ServerLimit(pub(crate) Arc<Semaphore>);
+pub struct ServerLimit {
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) most: usize,
+}
 
 impl ServerLimit {
     /// At most so many.
+    ///
+    /// ```
+    /// # use moored_client::ServerLimit;
+    /// assert_eq!(ServerLimit::new(16).free(), 16);
+    /// ```
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self(Arc::new(Semaphore::new(most)))
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { places: Arc::new(Semaphore::new(most)), most }
     }
 
     /// How many more could be started now.
+    ///
+    /// ```
+    /// use moored_client::ServerLimit;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let limit = ServerLimit::new(16);
+    /// let spec = ServerSpec::new("echo", "sh").arg("examples/echo_server.sh");
+    /// let set = ServerSet::connect([spec], SetOptions::default().limit(limit.clone())).await?;
+    /// assert_eq!(limit.free(), 15);
+    /// drop(set);
+    /// assert_eq!(limit.free(), 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn free(&self) -> usize {
-        self.0.available_permits()
+        self.places.available_permits()
     }
 }
 
-type MakeHandler = dyn Fn(&str) -> AnyHandler + Send + Sync;
+pub(crate) type MakeHandler = dyn Fn(&str) -> AnyHandler + Send + Sync;
 
 /// How a set treats its servers as a whole.
 ///
@@ -103,13 +126,26 @@ impl Default for SetOptions {
 
 impl SetOptions {
     /// How many servers are started at a time; 8 unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// let options = SetOptions::default().starts_at_once(2);
+    /// # drop(options);
+    /// ```
     #[must_use]
     pub fn starts_at_once(mut self, most: usize) -> Self {
-        self.starts_at_once = most.max(1);
+        self.starts_at_once = most.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
     /// How long calls in flight may take to finish when their server is replaced; 10 s unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// use std::time::Duration;
+    /// let options = SetOptions::default().drain(Duration::from_secs(60));
+    /// # drop(options);
+    /// ```
     #[must_use]
     pub fn drain(mut self, bound: Duration) -> Self {
         self.drain = bound;
@@ -117,6 +153,13 @@ impl SetOptions {
     }
 
     /// What a replacement does when a new server does not come up; nothing is replaced unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// use moored_client::Replacing;
+    /// let options = SetOptions::default().replacing(Replacing::WhatComesUp);
+    /// # drop(options);
+    /// ```
     #[must_use]
     pub fn replacing(mut self, replacing: Replacing) -> Self {
         self.replacing = replacing;
@@ -124,6 +167,18 @@ impl SetOptions {
     }
 
     /// How many processes there may be at a time.
+    ///
+    /// ```
+    /// use moored_client::{ConnectError, ServerLimit};
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let options = SetOptions::default().limit(ServerLimit::new(1));
+    /// let two = ["a", "b"].map(|name| ServerSpec::new(name, "sh").arg("examples/echo_server.sh"));
+    /// let set = ServerSet::connect(two, options).await?;
+    /// assert!(matches!(*set.failures()[0].error, ConnectError::OverLimit { wanted: 2, most: 1 }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit(mut self, limit: ServerLimit) -> Self {
         self.limit = Some(limit);
@@ -131,6 +186,22 @@ impl SetOptions {
     }
 
     /// How long a start waits for its turn under the limit; 60 s unless told otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use moored_client::{ConnectError, ServerLimit};
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let limit = ServerLimit::new(1);
+    /// let options = || SetOptions::default().limit(limit.clone()).wait_for_room(Duration::from_millis(50));
+    /// let spec = || [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// let first = ServerSet::connect(spec(), options()).await?;
+    /// let second = ServerSet::connect(spec(), options()).await?;
+    /// assert!(matches!(*second.failures()[0].error, ConnectError::NoRoom { .. }));
+    /// # drop(first);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn wait_for_room(mut self, bound: Duration) -> Self {
         self.wait_for_room = bound;
@@ -160,6 +231,13 @@ impl SetOptions {
     }
 
     /// How a connection begins; with `initialize` unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// use rmcp::ClientLifecycleMode;
+    /// let options = SetOptions::default().lifecycle(ClientLifecycleMode::Initialize);
+    /// # drop(options);
+    /// ```
     #[must_use]
     pub fn lifecycle(mut self, lifecycle: ClientLifecycleMode) -> Self {
         self.lifecycle = lifecycle;
@@ -167,6 +245,14 @@ impl SetOptions {
     }
 
     /// A listener from the first event on; see [`events`](crate::events()).
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// let (sender, mut events) = moored_client::events();
+    /// let options = SetOptions::default().events(sender);
+    /// drop(options);
+    /// assert!(events.try_next().is_none());
+    /// ```
     #[must_use]
     pub fn events(mut self, sender: EventSender) -> Self {
         self.events = Some(sender);
@@ -198,33 +284,5 @@ impl fmt::Debug for SetOptions {
             .field("replacing", &self.replacing)
             .field("limit", &self.limit)
             .finish_non_exhaustive()
-    }
-}
-
-/// What all tasks of a set share.
-pub(crate) struct Shared {
-    pub(crate) registry: Registry,
-    pub(crate) bus: Bus,
-    pub(crate) starts: Semaphore,
-    pub(crate) limit: Option<ServerLimit>,
-    pub(crate) wait_for_room: Duration,
-    pub(crate) drain: Duration,
-    pub(crate) replacing: Replacing,
-    pub(crate) handler: Arc<MakeHandler>,
-    pub(crate) lifecycle: ClientLifecycleMode,
-    pub(crate) closing: CancellationToken,
-    why_closed: OnceLock<EndedWhy>,
-}
-
-impl Shared {
-    /// From here on everything ends; the first reason stays.
-    pub(crate) fn close(&self, why: EndedWhy) {
-        let _ = self.why_closed.set(why);
-        self.closing.cancel();
-    }
-
-    /// Why, once it is closing.
-    pub(crate) fn why_closed(&self) -> EndedWhy {
-        self.why_closed.get().copied().unwrap_or(EndedWhy::Dropped)
     }
 }

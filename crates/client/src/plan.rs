@@ -5,6 +5,13 @@ use std::collections::BTreeSet;
 use crate::spec::ServerSpec;
 
 /// Two servers of one name cannot be told apart.
+///
+/// ```
+/// use moored_client::DuplicateName;
+///
+/// let twice = DuplicateName { name: "files".to_owned() };
+/// assert_eq!(twice.to_string(), "two servers are called `files`");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two servers are called `{name}`")]
 pub struct DuplicateName {

@@ -1,5 +1,7 @@
 //! What became of the servers of a generation: the values that `connect`, `replace` and `shutdown` hand out.
 
+use std::error::Error as _;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::launch::ConnectError;
@@ -7,6 +9,18 @@ use crate::mooring::Outcome;
 use crate::plan::DuplicateName;
 
 /// A server that did not come up. What there was of it has been ended.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let brief = ServerSpec::new("brief", "sh").args(["-c", "exit 7"]);
+/// let set = ServerSet::connect([brief], SetOptions::default()).await?;
+/// let failed = &set.failures()[0];
+/// assert_eq!(failed.to_string(), "`brief` did not come up: it ended by itself (exit code 7)");
+/// assert!(failed.outcome.as_ref().is_some_and(|outcome| outcome.as_ref().is_ok_and(|report| report.verified)));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FailedServer {
     /// Its name.
@@ -17,12 +31,36 @@ pub struct FailedServer {
     pub outcome: Option<Outcome>,
 }
 
+impl fmt::Display for FailedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` did not come up: {}", self.name, self.error)?;
+        let mut source = self.error.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// A server that was ended.
+///
+/// ```
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let replaced = set.replace([]).await?;
+/// assert_eq!(replaced.ended[0].name, "echo");
+/// assert!(replaced.ended[0].outcome.is_some(), "it had a process");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct EndedServer {
     /// Its name.
     pub name: String,
-    /// How its process ended; `None` if it had none, because it slept.
+    /// How its process ended; `None` if it had none, because it slept, or if it was ended with the set meanwhile.
     pub outcome: Option<Outcome>,
 }
 
@@ -69,7 +107,7 @@ pub struct Replaced {
 #[non_exhaustive]
 pub enum ReplaceError {
     /// New servers did not come up; see [`Replacing::AllOrNothing`](crate::Replacing::AllOrNothing).
-    #[error("failed to replace: {} did not come up", names(failed))]
+    #[error("failed to replace: {}", causes(failed))]
     Failed {
         /// Those.
         failed: Vec<FailedServer>,
@@ -82,6 +120,6 @@ pub enum ReplaceError {
     Closed,
 }
 
-fn names(failed: &[FailedServer]) -> String {
-    failed.iter().map(|server| format!("`{}`", server.name)).collect::<Vec<_>>().join(", ")
+fn causes(failed: &[FailedServer]) -> String {
+    failed.iter().map(FailedServer::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -13,16 +13,14 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use moored_containment::EndReport;
 
+use crate::call_error::CallError;
 use crate::event::Events;
 use crate::generations::Generations;
-use crate::handle::{CallError, Handle};
+use crate::handle::Handle;
 use crate::life::EndedWhy;
-use crate::member::retire;
-use crate::mooring::cut_all;
 use crate::options::SetOptions;
 use crate::plan::{DuplicateName, Plan};
 use crate::replaced::{FailedServer, ReplaceError, Replaced};
@@ -33,8 +31,8 @@ use crate::spec::ServerSpec;
 ///
 /// Every process belongs to the set: when it is shut down or dropped, all of them end, with everything that they ever
 /// started, whoever still has a handle, a lease or a call in flight. Dropping works on any thread, in a panic, and when the
-/// runtime is gone; it waits for the end, SIGTERM and half a second at most for SIGKILL, all servers at once. On
-/// `process::exit` or SIGKILL the guardians of each process do it.
+/// runtime is gone; it waits for the end, SIGTERM and half a second at most for SIGKILL, all servers at once, and tells
+/// whoever listens to [events](ServerSet::events). On `process::exit` or SIGKILL the guardians of each process do it.
 ///
 /// ```
 /// use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -57,6 +55,8 @@ use crate::spec::ServerSpec;
 /// ```
 pub struct ServerSet {
     inner: Arc<Generations>,
+    /// The process that this is in.
+    owner: u32,
 }
 
 impl ServerSet {
@@ -82,7 +82,7 @@ impl ServerSet {
         let plan = Plan::between(&[], specs.into_iter().collect())?;
         let inner = Generations::new(options.into_shared());
         // There is a set before there is a process: whoever gives up waiting drops it.
-        let set = Self { inner: Arc::new(inner) };
+        let set = Self { inner: Arc::new(inner), owner: std::process::id() };
         let (up, failed) = set.inner.bring_up(plan.to_start).await;
         set.inner.members().extend(up.into_iter().map(|member| (member.name(), member)));
         *set.inner.failures() = failed;
@@ -107,6 +107,17 @@ impl ServerSet {
     }
 
     /// All that serve now, by name.
+    ///
+    /// ```
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+    /// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+    /// let names: Vec<_> = set.servers().iter().map(|server| server.name().to_owned()).collect();
+    /// assert_eq!(names, ["echo"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn servers(&self) -> Vec<Handle> {
         self.inner.members().values().map(|member| Handle { slot: member.slot.clone() }).collect()
@@ -198,8 +209,7 @@ impl ServerSet {
     /// # Errors
     /// If there is no such server, or it does not come up again.
     pub async fn restart(&self, name: &str) -> Result<(), CallError> {
-        let ended = || CallError::Ended { name: name.to_owned(), why: EndedWhy::Replaced };
-        let handle = self.server(name).ok_or_else(ended)?;
+        let handle = self.server(name).ok_or_else(|| self.unknown(name))?;
         let before = handle.slot.look(|desk| desk.epoch);
         handle.slot.order(Order::Recycle);
         let is_settled = |desk: &Desk| match desk.phase {
@@ -211,10 +221,16 @@ impl ServerSet {
         handle.lease().await.map(drop)
     }
 
+    fn unknown(&self, name: &str) -> CallError {
+        let known = self.inner.members().keys().cloned().collect();
+        CallError::Unknown { name: name.to_owned(), known }
+    }
+
     /// Ends every server, at once and politely, and tells how each ended. Calls in flight get
     /// [`CallError::Ended`]. Nothing can be started afterwards.
     ///
-    /// An ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).
+    /// A shutdown that was begun is finished, also when nobody waits for it any more; the next one has the reports then. An
+    /// ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).
     ///
     /// ```
     /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -229,25 +245,28 @@ impl ServerSet {
     /// ```
     pub async fn shutdown(&self) -> Vec<EndReport> {
         self.inner.shared.close(EndedWhy::Shutdown);
-        // Whoever is replacing gives up now, and takes back what it started.
-        let _turn = self.inner.turn.lock().await;
-        let members = std::mem::take(&mut *self.inner.members());
-        let ended = retire(members.into_values().collect(), EndedWhy::Shutdown, Duration::ZERO).await;
-        // A server whose task is gone, with the runtime that it ran on, has only this end.
-        let moorings = self.inner.shared.registry.close();
-        let _ = tokio::task::spawn_blocking(move || cut_all(&moorings)).await;
-        ended.into_iter().filter_map(|server| server.outcome?.ok()).collect()
+        let inner = self.inner.clone();
+        // A task that is gone went with its runtime; what it did not come to is left to the drop.
+        let _ = tokio::spawn(async move { inner.shutdown().await }).await;
+        std::mem::take(&mut *self.inner.reports())
     }
 }
 
 impl Drop for ServerSet {
     fn drop(&mut self) {
-        self.inner.shared.close(EndedWhy::Dropped);
-        let moorings = self.inner.shared.registry.close();
+        if std::process::id() != self.owner {
+            // In a fork of the owner, which shares the kernel's side of the owner's files: even to close them would take
+            // them from it.
+            std::mem::forget(self.inner.clone());
+            return;
+        }
+        let shared = &self.inner.shared;
+        shared.close(EndedWhy::Dropped);
+        let moorings = shared.registry.close();
         for member in self.inner.members().values() {
             member.slot.finish(EndedWhy::Dropped);
         }
-        cut_all(&moorings);
+        shared.cut_now(&moorings);
     }
 }
 

@@ -18,6 +18,23 @@ use crate::life::EndedWhy;
 use crate::spec::{ServerSpec, Start};
 
 /// A connection as rmcp runs it, with whatever handler the host has chosen.
+///
+/// ```
+/// use moored_client::Connection;
+///
+/// fn version(connection: &Connection) -> Option<String> {
+///     Some(connection.peer_info()?.server_info.as_ref()?.version.clone())
+/// }
+///
+/// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let specs = [ServerSpec::new("echo", "sh").arg("examples/echo_server.sh")];
+/// # let set = ServerSet::connect(specs, SetOptions::default()).await?;
+/// let lease = set.server("echo").expect("it came up").lease().await?;
+/// assert_eq!(version(&lease).as_deref(), Some("1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Connection = RunningService<RoleClient, AnyHandler>;
 
 /// A connection that serves, and the word that it no longer does.
@@ -39,7 +56,8 @@ pub(crate) enum Phase {
     Starting,
     Up(Live),
     Down {
-        until: Instant,
+        /// Never, if there is none.
+        until: Option<Instant>,
         cause: Arc<ConnectError>,
     },
     /// Calls in flight may finish; no new ones are taken.
@@ -117,7 +135,8 @@ impl Slot {
             Phase::Asleep => !std::mem::replace(&mut desk.wanted, true),
             Phase::Starting => false,
             Phase::Down { until, cause } => {
-                let retry_in = until.saturating_duration_since(Instant::now());
+                let left = |until: Instant| until.saturating_duration_since(Instant::now());
+                let retry_in = until.map_or(Duration::MAX, left);
                 taken = Take::Down { retry_in, cause: cause.clone() };
                 false
             }
@@ -143,8 +162,15 @@ impl Slot {
 
     // === for the set ===
 
+    /// An order to stop stays, whatever is ordered after it: somebody waits for that end.
     pub(crate) fn order(&self, order: Order) {
-        self.desk.send_modify(|desk| desk.order = Some(order));
+        self.desk.send_if_modified(|desk| {
+            let is_new = !matches!(desk.order, Some(Order::Stop { .. }));
+            if is_new {
+                desk.order = Some(order);
+            }
+            is_new
+        });
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -154,32 +180,45 @@ impl Slot {
     // === for the owner ===
 
     pub(crate) fn enter(&self, phase: Phase) {
-        self.desk.send_modify(|desk| {
+        self.change(|desk| {
             // Whoever wanted it gets this start, or learns that it failed.
             desk.wanted &= !matches!(phase, Phase::Starting);
-            desk.phase = phase;
+            Some(phase)
         });
     }
 
     /// A new connection, which nobody uses yet.
     pub(crate) fn up(&self, live: Live) {
-        self.desk.send_modify(|desk| {
-            desk.phase = Phase::Up(live);
+        self.change(|desk| {
             desk.epoch += 1;
             desk.in_flight = 0;
             desk.last_used = Instant::now();
+            Some(Phase::Up(live))
         });
     }
 
     /// Goes to sleep, unless somebody uses it or has done so since.
     pub(crate) fn fall_asleep(&self, idle: Duration) -> bool {
-        self.desk.send_if_modified(|desk| {
+        self.change(|desk| {
             let is_idle = desk.in_flight == 0 && desk.last_used.elapsed() >= idle;
-            if is_idle {
-                desk.phase = Phase::Asleep;
-            }
-            is_idle
+            is_idle.then_some(Phase::Asleep)
         })
+    }
+
+    /// Enters another phase, or not; whether it did. Ended is final: the set says so before the server's task knows.
+    ///
+    /// The phase before may hold the last of a connection, and with it the host's own handler. It is dropped when the lock
+    /// is free again, because a handler may have a handle.
+    fn change(&self, next: impl FnOnce(&mut Desk) -> Option<Phase>) -> bool {
+        let mut before = None;
+        self.desk.send_if_modified(|desk| {
+            if matches!(desk.phase, Phase::Ended(_)) {
+                return false;
+            }
+            before = next(desk).map(|phase| std::mem::replace(&mut desk.phase, phase));
+            before.is_some()
+        });
+        before.is_some()
     }
 
     /// Takes what was ordered. A server that is to be started afresh is starting from that moment on.
@@ -207,12 +246,40 @@ impl Slot {
 
     /// Ended for good; the first reason stays.
     pub(crate) fn finish(&self, why: EndedWhy) {
-        self.desk.send_modify(|desk| {
+        self.change(|desk| {
             let why = match desk.phase {
-                Phase::Ending(first) | Phase::Ended(first) => first,
+                Phase::Ending(first) => first,
                 _ => why,
             };
-            desk.phase = Phase::Ended(why);
+            Some(Phase::Ended(why))
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot() -> Arc<Slot> {
+        Slot::new(ServerSpec::new("any", "server"))
+    }
+
+    #[test]
+    fn an_order_to_stop_is_not_overwritten_by_a_restart() {
+        let (slot, stop) = (slot(), Order::Stop { why: EndedWhy::Replaced, drain: Duration::ZERO });
+        slot.order(Order::Recycle);
+        slot.order(stop);
+        slot.order(Order::Recycle);
+        assert_eq!((slot.why_stopped(), slot.take_order()), (Some(EndedWhy::Replaced), Some(stop)));
+        assert_eq!(slot.take_order(), None);
+    }
+
+    #[test]
+    fn ended_is_final() {
+        let slot = slot();
+        slot.finish(EndedWhy::Dropped);
+        slot.enter(Phase::Starting);
+        slot.finish(EndedWhy::Exited);
+        assert!(matches!(slot.take(), Take::Ended(EndedWhy::Dropped)));
     }
 }

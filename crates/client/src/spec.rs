@@ -1,18 +1,20 @@
 //! What to run, and how to treat it: a value that can be compared, so that a replacement knows what has changed.
 //!
-//! Nothing is started here; [`ServerSpec::command`] is what `launch` starts.
+//! Nothing is started here; `command` makes of it what `launch` starts.
+
+mod command;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use moored_containment::{Command, Ladder, Layer, Stdio, Use};
+use moored_containment::{Ladder, Layer, Use};
 
 use crate::back_off::Restart;
+
+pub use command::Stderr;
 
 /// When a server is started.
 ///
@@ -33,24 +35,6 @@ pub enum Start {
     AtOnce,
     /// When it is called for the first time.
     AtFirstCall,
-}
-
-/// Where a server's standard error goes.
-///
-/// ```
-/// use moored_client::{ServerSpec, Stderr};
-/// let quiet = ServerSpec::new("files", "files-server").stderr(Stderr::Null);
-/// assert_ne!(quiet, ServerSpec::new("files", "files-server"));
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stderr {
-    /// To ours.
-    #[default]
-    Inherit,
-    /// Nowhere.
-    Null,
-    /// To the end of this file, which is made if it is not there.
-    File(PathBuf),
 }
 
 /// One server: its name, what to run, and how to treat it. Two specs that are equal mean the same process.
@@ -88,6 +72,12 @@ pub struct ServerSpec {
 
 impl ServerSpec {
     /// A server of that name, which is this program: a path, or a name that is looked for in `PATH`.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "/usr/local/bin/files-server");
+    /// assert_eq!(spec.name(), "files");
+    /// ```
     pub fn new(name: impl Into<String>, program: impl AsRef<OsStr>) -> Self {
         Self {
             name: name.into(),
@@ -108,12 +98,23 @@ impl ServerSpec {
     }
 
     /// What it is called in its set.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// assert_eq!(ServerSpec::new("files", "files-server").name(), "files");
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// One more argument.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").arg("--root").arg("/srv");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_os_string());
@@ -121,6 +122,12 @@ impl ServerSpec {
     }
 
     /// More arguments.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").args(["--root", "/srv"]);
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_os_string()));
@@ -128,6 +135,12 @@ impl ServerSpec {
     }
 
     /// Sets a variable of the server's environment, which is otherwise ours.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").env("API_TOKEN", "secret");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.insert(name.as_ref().to_os_string(), Some(value.as_ref().to_os_string()));
@@ -135,6 +148,12 @@ impl ServerSpec {
     }
 
     /// Takes a variable out.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").env_remove("SSH_AUTH_SOCK");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.insert(name.as_ref().to_os_string(), None);
@@ -142,6 +161,12 @@ impl ServerSpec {
     }
 
     /// Begins with no variable at all.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").env_clear().env("PATH", "/usr/bin");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.clear_env = true;
@@ -150,6 +175,12 @@ impl ServerSpec {
     }
 
     /// The server's working directory, which is otherwise ours.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").current_dir("/srv");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.cwd = Some(path.as_ref().to_path_buf());
@@ -157,20 +188,40 @@ impl ServerSpec {
     }
 
     /// Where its standard error goes; to ours unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use moored_client::Stderr;
+    /// let spec = ServerSpec::new("files", "files-server").stderr(Stderr::File("/var/log/files.log".into()));
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// A program that is meant to outlive the server; see [`Command::keep`].
+    /// A program that is meant to outlive the server; see [`Command::keep`](moored_containment::Command::keep).
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// let spec = ServerSpec::new("files", "files-server").keep("firefox");
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn keep(mut self, program: impl AsRef<OsStr>) -> Self {
         self.keep.push(program.as_ref().to_os_string());
         self
     }
 
-    /// Whether a layer of containment is wanted; see [`Command::layer`].
+    /// Whether a layer of containment is wanted; see [`Command::layer`](moored_containment::Command::layer).
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use moored_containment::{Layer, Use};
+    /// let spec = ServerSpec::new("files", "files-server").layer(Layer::Cgroup, Use::Required);
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn layer(mut self, layer: Layer, wanted: Use) -> Self {
         self.layers.push((layer, wanted));
@@ -178,6 +229,14 @@ impl ServerSpec {
     }
 
     /// How it is ended: close stdin, 2 s, SIGTERM, 2 s, SIGKILL unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use std::time::Duration;
+    /// use moored_containment::Ladder;
+    /// let spec = ServerSpec::new("files", "files-server").ladder(Ladder::default().grace(Duration::from_secs(10)));
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn ladder(mut self, ladder: Ladder) -> Self {
         self.ladder = ladder;
@@ -185,6 +244,13 @@ impl ServerSpec {
     }
 
     /// How long it may take to come up and answer `initialize`; 30 s unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use std::time::Duration;
+    /// let spec = ServerSpec::new("files", "files-server").connect_timeout(Duration::from_secs(120));
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
@@ -192,6 +258,13 @@ impl ServerSpec {
     }
 
     /// When it is started; at once unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use moored_client::Start;
+    /// let spec = ServerSpec::new("files", "files-server").start(Start::AtFirstCall);
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
@@ -199,6 +272,21 @@ impl ServerSpec {
     }
 
     /// Ends it when nobody has called it for so long; the next call starts it again. Never unless told otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use moored_client::Event;
+    /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let spec = ServerSpec::new("echo", "sh").arg("examples/echo_server.sh").idle_stop(Duration::from_millis(100));
+    /// let set = ServerSet::connect([spec], SetOptions::default()).await?;
+    /// let mut events = set.events();
+    /// assert!(matches!(events.next().await, Some(Event::Ended { .. })), "it sleeps");
+    /// set.server("echo").expect("it sleeps").list_all_tools().await?;
+    /// assert!(matches!(events.next().await, Some(Event::Started { .. })), "it was woken");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn idle_stop(mut self, after: Duration) -> Self {
         self.idle = Some(after);
@@ -206,40 +294,17 @@ impl ServerSpec {
     }
 
     /// What happens when it ends by itself; it is restarted with back-off unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::ServerSpec;
+    /// use moored_client::Restart;
+    /// let spec = ServerSpec::new("files", "files-server").restart(Restart::Never);
+    /// # assert_ne!(spec, ServerSpec::new("files", "files-server"));
+    /// ```
     #[must_use]
     pub fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
-    }
-
-    /// What containment starts, with pipes for the protocol.
-    pub(crate) fn command(&self) -> io::Result<Command> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).label(&self.name).stdin(Stdio::Pipe).stdout(Stdio::Pipe).ladder(self.ladder);
-        command.stderr(match &self.stderr {
-            Stderr::Inherit => Stdio::Inherit,
-            Stderr::Null => Stdio::Null,
-            Stderr::File(path) => File::options().append(true).create(true).open(path)?.into(),
-        });
-        if self.clear_env {
-            command.env_clear();
-        }
-        for (name, value) in &self.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        if let Some(cwd) = &self.cwd {
-            command.current_dir(cwd);
-        }
-        for program in &self.keep {
-            command.keep(program);
-        }
-        for (layer, wanted) in &self.layers {
-            command.layer(*layer, *wanted);
-        }
-        Ok(command)
     }
 }
 

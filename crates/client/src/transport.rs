@@ -15,6 +15,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::sync::oneshot;
+use tokio::task::consume_budget;
 use tokio::time::timeout;
 
 use crate::wire::Input;
@@ -79,6 +80,17 @@ impl ContainedTransport {
 
     /// How the server is ended when the connection is closed: close stdin, 2 s, SIGTERM, 2 s, SIGKILL unless told
     /// otherwise.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::{Command, Ladder};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?
+    ///     .ladder(Ladder::terminate());
+    /// # drop(transport);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn ladder(mut self, ladder: Ladder) -> Self {
         self.ladder = ladder;
@@ -86,23 +98,69 @@ impl ContainedTransport {
     }
 
     /// The server's process.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::Command;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?;
+    /// assert!(transport.process().is_alive()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn process(&self) -> ProcessIdentity {
         self.contained.identity()
     }
 
     /// What holds it.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::Command;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?;
+    /// assert!(!transport.strength().layers.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn strength(&self) -> &Strength {
         self.contained.strength()
     }
 
     /// The server's standard error, if the command has a pipe for it, once. It must be read, or the server gets stuck.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::{Command, Stdio};
+    /// use tokio::io::AsyncReadExt as _;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let mut command = Command::new("sh");
+    /// let mut transport = ContainedTransport::spawn(command.args(["-c", "echo oh >&2"]).stderr(Stdio::Pipe))?;
+    /// let mut said = String::new();
+    /// transport.take_stderr().expect("piped").read_to_string(&mut said).await?;
+    /// assert_eq!(said, "oh\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn take_stderr(&mut self) -> Option<Stderr> {
         self.contained.stderr.take()
     }
 
     /// To learn how the server ended, when rmcp has the transport. The last one that was asked for is told.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::Command;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let mut transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?;
+    /// let ended = transport.ended();
+    /// drop(transport);
+    /// assert!(ended.report().await.expect("a report").verified);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ended(&mut self) -> TransportEnd {
         let (tell, told) = oneshot::channel();
         self.tell = Some(tell);
@@ -139,6 +197,8 @@ impl Transport<RoleClient> for ContainedTransport {
 
     /// A program that is meant to outlive the server may hold its output open, so the server's end counts as well.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        // A message costs a turn: many lie in one read, and other tasks want to run between them.
+        consume_budget().await;
         if !self.is_over {
             tokio::select! {
                 biased;
@@ -156,8 +216,14 @@ impl Transport<RoleClient> for ContainedTransport {
 
 impl Drop for ContainedTransport {
     fn drop(&mut self) {
-        // The server sees the end of its input first; the tree is ended with the next field.
+        // Asked first: a server that ends with its input must not seem to have ended by itself.
+        self.contained.ask_to_end();
         self.input.close();
+        let Some(tell) = self.tell.take() else { return };
+        if let Ok(report) = self.contained.end_blocking() {
+            // Nobody may want to know any more.
+            let _ = tell.send(report);
+        }
     }
 }
 
@@ -168,11 +234,37 @@ impl fmt::Debug for ContainedTransport {
 }
 
 /// How a server will have ended; see [`ContainedTransport::ended`].
+///
+/// ```
+/// use moored_client::{ContainedTransport, TransportEnd};
+/// use moored_containment::Command;
+/// use rmcp::ServiceExt as _;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let mut transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?;
+/// let ended: TransportEnd = transport.ended();
+/// ().serve(transport).await?.cancel().await?;
+/// assert!(ended.report().await.expect("a report").survivors.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TransportEnd(oneshot::Receiver<EndReport>);
 
 impl TransportEnd {
-    /// Waits for it; `None` if the transport was dropped instead of closed.
+    /// Waits for it; `None` if nobody could say. A transport that is dropped instead of closed tells as well.
+    ///
+    /// ```
+    /// use moored_client::ContainedTransport;
+    /// use moored_containment::Command;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let mut transport = ContainedTransport::spawn(Command::new("sh").arg("examples/echo_server.sh"))?;
+    /// let ended = transport.ended();
+    /// drop(transport);
+    /// assert_eq!(ended.report().await.expect("a report").kept.len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn report(self) -> Option<EndReport> {
         self.0.await.ok()
     }

@@ -16,6 +16,7 @@ use crate::identity::ProcessIdentity;
 use crate::ladder::Ladder;
 use crate::link::{EndError, Link};
 use crate::report::{EndReport, ServerExit};
+use crate::signaller::Signaller;
 use crate::start::Started;
 use crate::strength::Strength;
 use crate::sys;
@@ -89,7 +90,13 @@ impl Contained {
     /// # Errors
     /// If it has ended, or the signal is none.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        self.link.signal(signal)
+        self.link.signaller().server(signal)
+    }
+
+    /// A handle that sends signals to the server, or to all of its process group.
+    #[must_use]
+    pub fn signaller(&self) -> Signaller {
+        self.link.signaller()
     }
 
     /// Until the guardians say something new. May wake for nothing.
@@ -164,6 +171,55 @@ impl Contained {
         }
         self.link.give_up_on_both()?;
         self.link.report().cloned().ok_or_else(|| self.link.stuck())
+    }
+
+    /// Asks for what [`Contained::end_blocking`] does, and does not wait: for an owner of several, who asks all of them
+    /// before waiting for any.
+    ///
+    /// ```
+    /// use moored_containment::{Command, Stdio};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # let _on = runtime.enter();
+    /// let start = || Command::new("cat").stdin(Stdio::Pipe).spawn_async();
+    /// let mut servers = [start()?, start()?];
+    /// servers.iter_mut().for_each(|server| server.ask_to_end());
+    /// for server in &mut servers {
+    ///     assert!(server.end_blocking()?.verified);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ask_to_end(&mut self) {
+        if self.link.owns() {
+            self.link.announce(reason::DROPPED);
+            self.stdin = None;
+            self.link.ask_dropped();
+        }
+    }
+
+    /// What dropping it does, and what came of it: ends the tree by the ladder for drops, before this returns and without
+    /// a runtime. Asked again, or after the end, it gives the same report.
+    ///
+    /// ```
+    /// use moored_containment::{Command, EndReason, Stdio};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// let mut server = runtime.block_on(async { Command::new("cat").stdin(Stdio::Pipe).spawn_async() })?;
+    /// drop(runtime);
+    /// let report = server.end_blocking()?;
+    /// assert!(report.verified && report.reason == EndReason::Dropped);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the guardians cannot be heard. They end the tree all the same.
+    pub fn end_blocking(&mut self) -> Result<EndReport, EndError> {
+        if !self.link.owns() {
+            return Err(EndError::NotOwner { session: self.link.id() });
+        }
+        self.link.announce(reason::DROPPED);
+        self.stdin = None;
+        self.link.end_dropped()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::identity::ProcessIdentity;
 use crate::ladder::Ladder;
 use crate::link::{EndError, Link};
 use crate::report::{EndReport, ServerExit};
+use crate::signaller::Signaller;
 use crate::start::Started;
 use crate::stdio::{Stderr, Stdin, Stdout};
 use crate::strength::Strength;
@@ -69,7 +70,13 @@ impl Contained {
     /// # Errors
     /// If it has ended, or the signal is none.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        self.link.signal(signal)
+        self.link.signaller().server(signal)
+    }
+
+    /// A handle that sends signals to the server, or to all of its process group.
+    #[must_use]
+    pub fn signaller(&self) -> Signaller {
+        self.link.signaller()
     }
 
     /// How the server ended, if it has. What else it started is being ended then.

@@ -64,6 +64,7 @@ mod link;
 mod record;
 mod report;
 mod runtime_dir;
+mod signaller;
 mod signals;
 mod start;
 mod start_error;
@@ -90,6 +91,7 @@ pub use report::{
     EndReason, EndReport, EndedBy, Proof, ServerExit, Step, StepName, Survivor, SurvivorReason,
 };
 pub use runtime_dir::{FoundRecord, RuntimeDir};
+pub use signaller::Signaller;
 pub use signals::unblock_signals;
 pub use start_error::StartError;
 pub use stdio::{Stderr, Stdin, Stdio, Stdout};

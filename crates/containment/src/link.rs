@@ -8,6 +8,7 @@ mod conclude;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::board::{Word, packet, reason};
@@ -18,6 +19,7 @@ use crate::ladder::{Ladder, Rung};
 use crate::record::Record;
 use crate::report::{EndReport, ServerExit};
 use crate::runtime_dir::OwnRecord;
+use crate::signaller::Signaller;
 use crate::strength::Strength;
 use crate::sys::{self, Heard};
 
@@ -63,7 +65,7 @@ pub(crate) struct Link {
     shared: sys::SharedBoard,
     socket: sys::Socket,
     outer: sys::GuardianChild,
-    server: sys::ProcessFd,
+    server: Arc<sys::ProcessFd>,
     identity: ProcessIdentity,
     guardians: [ProcessIdentity; 2],
     strength: Strength,
@@ -104,7 +106,7 @@ impl Link {
             file,
             socket,
             outer,
-            server: sys::ProcessFd::from_fd(server),
+            server: Arc::new(sys::ProcessFd::from_fd(server)),
             identity,
             guardians,
             strength,
@@ -136,8 +138,8 @@ impl Link {
         self.socket.as_fd()
     }
 
-    pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
-        self.server.send(signal)
+    pub(crate) fn signaller(&self) -> Signaller {
+        Signaller::new(Arc::clone(&self.server))
     }
 
     /// How the server ended, if it has and somebody saw it.
@@ -256,6 +258,19 @@ impl Link {
         }
         self.report.clone().ok_or_else(|| self.stuck())
     }
+
+    /// Asks for an end as a drop does.
+    pub(crate) fn ask_dropped(&self) {
+        if self.report.is_none() {
+            self.ask(reason::DROPPED, &self.drop_ladder);
+        }
+    }
+
+    /// Ends the tree as a drop does.
+    pub(crate) fn end_dropped(&mut self) -> Result<EndReport, EndError> {
+        let ladder = self.drop_ladder;
+        self.end(reason::DROPPED, &ladder)
+    }
 }
 
 /// The synchronous last resort of both handles: works without a runtime, in a panic, and when a handle could not even be
@@ -263,9 +278,8 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.owns() && self.report.is_none() {
-            let ladder = self.drop_ladder;
             // There is nobody to tell: the guardians go on without us if this fails.
-            let _ = self.end(reason::DROPPED, &ladder);
+            let _ = self.end_dropped();
         }
     }
 }

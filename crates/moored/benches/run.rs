@@ -11,6 +11,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,21 +49,30 @@ fn main() {
 
 /// Answers `{"id":N,"size":S}` with a result of that size, and anything else with itself.
 fn serve() {
-    let (stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let stdin = std::io::stdin().lock();
+    // Without the buffer of Rust's own stdout, and what is long is made once: the pipe is measured, not the server.
+    let mut stdout = fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().expect("stdout"));
+    let mut long = String::new();
     for line in stdin.lines() {
         let Ok(line) = line else { return };
         let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
         let Some(id) = message.get("id") else { continue };
         let size = message["params"]["size"].as_u64().unwrap_or(0) as usize;
-        let text = if size > 0 {
-            "x".repeat(size)
-        } else {
-            message["params"]["text"].as_str().unwrap_or("").to_owned()
+        let answer = |text: &str| {
+            format!(
+                "{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}},\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"
+            )
         };
-        let answer = format!(
-            "{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}},\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"
-        );
-        if stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+        let short = answer(message["params"]["text"].as_str().unwrap_or(""));
+        let line = if size == 0 {
+            &short
+        } else {
+            if long.len() < size {
+                long = answer(&"x".repeat(size));
+            }
+            &long
+        };
+        if stdout.write_all(line.as_bytes()).is_err() {
             return;
         }
     }
@@ -79,6 +89,7 @@ struct Server {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    answer: Vec<u8>,
     next: u64,
 }
 
@@ -91,7 +102,7 @@ impl Server {
             .spawn()
             .expect("a server");
         let (stdin, stdout) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        Self { child, stdin, stdout: BufReader::with_capacity(1 << 20, stdout), next: 0 }
+        Self { child, stdin, stdout: BufReader::with_capacity(64 << 10, stdout), answer: Vec::new(), next: 0 }
     }
 
     /// One call; what the server says of its own accord meanwhile is passed over.
@@ -102,11 +113,10 @@ impl Server {
             self.next
         );
         self.stdin.write_all(line.as_bytes()).expect("it reads");
-        let mut answer = Vec::new();
         loop {
-            answer.clear();
-            let read = self.stdout.read_until(b'\n', &mut answer).expect("it answers");
-            if read == 0 || !answer.starts_with(b"{\"method\"") {
+            self.answer.clear();
+            let read = self.stdout.read_until(b'\n', &mut self.answer).expect("it answers");
+            if read == 0 || answers(&self.answer, self.next) {
                 return read;
             }
         }
@@ -162,15 +172,36 @@ impl Bench {
         self.compare_round_trips("Rust server", &self.own_server(), &text);
         if Command::new("node").arg("--version").output().is_ok_and(|out| out.status.success()) {
             self.compare_round_trips("Node echo of nine lines", &["node", "-e", NODE_SERVER], &text);
+            let everything = everything();
+            if everything.exists() {
+                let call =
+                    format!("{{\"name\":\"echo\",\"arguments\":{{\"message\":\"{}\"}}}}", "x".repeat(70));
+                self.compare_round_trips(
+                    "server-everything",
+                    &["node", &everything.to_string_lossy()],
+                    &call,
+                );
+            }
         }
     }
 
+    /// The least that any relay does is two processes that copy: the third way shows what the machine takes for that.
     fn compare_round_trips(&self, name: &str, server: &[&str], params: &str) {
-        let mut both = [Server::start(self.direct(server)), Server::start(self.through(&[], server))];
-        both.iter_mut().for_each(Server::initialize);
-        let mut times = [Vec::new(), Vec::new()];
+        let quoted: Vec<String> =
+            server.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+        let cats = format!("cat | {} | cat", quoted.join(" "));
+        let ways = [
+            ("through run", self.through(&[], server)),
+            ("run --direct", self.through(&["--direct"], server)),
+            ("cat | server | cat", self.direct(&["sh", "-c", &cats])),
+        ];
+        let names: Vec<&str> = ways.iter().map(|(name, _)| *name).collect();
+        let commands = [self.direct(server)].into_iter().chain(ways.map(|(_, command)| command));
+        let mut servers: Vec<Server> = commands.map(Server::start).collect();
+        servers.iter_mut().for_each(Server::initialize);
+        let mut times = vec![Vec::new(); servers.len()];
         for round in 0..6_000 {
-            for (server, times) in both.iter_mut().zip(&mut times) {
+            for (server, times) in servers.iter_mut().zip(&mut times) {
                 let began = Instant::now();
                 server.ask(params);
                 if round >= 1_000 {
@@ -178,15 +209,13 @@ impl Bench {
                 }
             }
         }
-        let [bare, run] = times.map(median);
-        let more = run.as_secs_f64() / bare.as_secs_f64() * 100.0 - 100.0;
-        println!(
-            "round-trip {name}: direct {:.1} µs, through run {:.1} µs: +{:.1} µs, {more:+.1} %",
-            micros(bare),
-            micros(run),
-            micros(run) - micros(bare)
-        );
-        both.into_iter().for_each(Server::end);
+        let mut medians = times.into_iter().map(|times| micros(median(times)));
+        let bare = medians.next().unwrap_or_default();
+        println!("round-trip {name}: direct {bare:.1} µs");
+        for (way, time) in names.into_iter().zip(medians) {
+            println!("  {way} {time:.1} µs: {:+.1} µs, {:+.1} %", time - bare, time / bare * 100.0 - 100.0);
+        }
+        servers.into_iter().for_each(Server::end);
     }
 
     fn results(&self) {
@@ -296,6 +325,19 @@ impl Bench {
         println!("wake-ups of an idle moored + guardians in 10 s: {}", after - before);
         server.end();
     }
+}
+
+/// Whether the line has that id; in what is long it stands at the beginning or at the end.
+fn answers(line: &[u8], id: u64) -> bool {
+    let ends = [&line[..line.len().min(64)], &line[line.len().saturating_sub(64)..]];
+    let text = ends.map(String::from_utf8_lossy).concat();
+    [",", "}"].iter().any(|after| text.contains(&format!("\"id\":{id}{after}")))
+}
+
+/// The reference server of the protocol's authors, where the tests have installed it.
+fn everything() -> PathBuf {
+    let target = Path::new(env!("CARGO_BIN_EXE_moored")).ancestors().nth(2).expect("the target folder");
+    target.join("fixtures/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         command: vec!["true".into()],
         cwd: std::env::current_dir()?,
         client: None,
+        log_file: None,
     }));
     writeln!(io::stdout(), "{}", serde_json::json!({ "run": run }))?;
     if args.next().is_some_and(|word| word == "hold") {

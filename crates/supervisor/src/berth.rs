@@ -58,17 +58,6 @@ pub struct Facts {
     pub max_instances: Option<u32>,
 }
 
-impl Facts {
-    /// A newer `run` among these of the same entry for the same client: that client has replaced this one.
-    pub fn superseded_by<'a>(&self, all: impl IntoIterator<Item = &'a Self>) -> Option<RunId> {
-        let client = self.client.as_ref()?.identity?;
-        all.into_iter()
-            .filter(|other| other.run > self.run && other.entry_key == self.entry_key)
-            .find(|other| other.client.as_ref().and_then(|other| other.identity) == Some(client))
-            .map(|other| other.run)
-    }
-}
-
 /// A place in the runtime folder, held as long as this lives.
 #[derive(Debug)]
 pub struct Berth {

@@ -6,6 +6,7 @@ use moored_containment::{EndReport, ProcessIdentity, SessionId, Strength};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Counters, SleepReason};
+pub use crate::superseding::Superseded;
 
 /// What can be asked of a `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,6 @@ pub struct Status {
     pub subscriptions: u64,
     /// What was counted.
     pub counters: Counters,
-    /// A newer `run` of the same client, command, folder and environment.
-    pub superseded_by: Option<crate::event::RunId>,
+    /// Who has taken its place for the same client.
+    pub superseded_by: Option<Superseded>,
 }

@@ -132,6 +132,9 @@ pub struct Begun {
     pub cwd: PathBuf,
     /// Who asked for it.
     pub client: Option<Client>,
+    /// Where the server's stderr is kept, if it is. Older versions did not say.
+    #[serde(default)]
+    pub log_file: Option<PathBuf>,
 }
 
 /// A server that was started.

@@ -15,7 +15,7 @@
 //! | [`places`] | where history and logs are kept |
 //! | [`operator`] | every verb that an operator has, once |
 
-mod aside;
+mod background;
 pub mod berth;
 mod boot_time;
 pub mod control;
@@ -31,3 +31,4 @@ mod relay;
 pub mod session;
 pub mod spec;
 mod stable_hash;
+mod superseding;

@@ -2,8 +2,12 @@
 
 pub(crate) mod bad_servers;
 pub(crate) mod ends;
+pub(crate) mod given_up;
 pub(crate) mod lives;
+pub(crate) mod pipes;
 pub(crate) mod replacing;
+pub(crate) mod runtimes;
+pub(crate) mod shortages;
 
 use std::fs;
 use std::path::PathBuf;
@@ -34,7 +38,12 @@ impl Stage {
 
     /// A good server.
     pub(crate) fn stub(&self, name: &str) -> ServerSpec {
-        ServerSpec::new(name, &self.stub).arg("--pid-file").arg(self.pid_file(name))
+        self.stub_of(name, name)
+    }
+
+    /// One of many good servers that write down their pids together.
+    pub(crate) fn stub_of(&self, many: &str, name: &str) -> ServerSpec {
+        ServerSpec::new(name, &self.stub).arg("--pid-file").arg(self.pid_file(many))
     }
 
     /// A server with bad habits.

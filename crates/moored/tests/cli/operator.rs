@@ -141,6 +141,15 @@ fn what_a_server_says_on_stderr_is_kept_and_followed() {
     assert_eq!(home.moored(&["logs", "bogus"]).code, 1);
 }
 
+#[test]
+fn a_log_in_a_place_of_its_own_is_found_after_the_end() {
+    let home = Home::new();
+    let place = home.join("elsewhere.log").display().to_string();
+    home.moored(&["run", "--name", "away", "--log-file", &place, "--", "sh", "-c", "echo oops >&2"]);
+    let kept = home.moored(&["logs", "away"]);
+    assert_eq!((kept.code, kept.stdout.as_str()), (0, "oops\n"), "{kept:?}");
+}
+
 /// Of a `run` whose moored is this process.
 fn facts(moored: ProcessIdentity) -> Facts {
     let us = ProcessIdentity::of(std::process::id()).expect("us");

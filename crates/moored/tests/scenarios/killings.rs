@@ -103,6 +103,7 @@ fn s10_all_of_moored_killed_in_strict_mode() {
         playing.send_all(&[holders.outer, holders.inner, holders.moored], Signal::KILL);
         let client = playing.client().pid;
         playing.assert_gone_but(AFTER_ANYTHING, |one| one.pid == client);
+        playing.scene.assert_tidied_up();
     }
 }
 

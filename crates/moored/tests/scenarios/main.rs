@@ -4,8 +4,9 @@
 //! - `client_goes`: the client goes away (S01 to S11);
 //! - `killings`: SIGKILL of each of moored's own processes, and of two at once (S10);
 //! - `descendants`: what a server starts, and tries to leave behind (S25 to S30);
-//! - `identity`: supervisors that die, probes, nested hosts, locks, numbers that are used again, clocks (S11, S21, S22, S37 to
-//!   S40);
+//! - `identity`: supervisors that die, probes, nested hosts, locks, numbers that are used again, machines that sleep (S11, S21,
+//!   S22, S37, S39, S40);
+//! - `machine`: memory runs out, the wall clock is set (S40, S41);
 //! - `abandoned`: the client lives and has forgotten its server (S13 to S20, S24, S38, S41, S42);
 //! - `policy`: the rules that help against that, each held to its word (S13 to S20, S24, S38, S41, S42);
 //! - `codex`: a client that is a program of its own;
@@ -22,5 +23,6 @@ mod common;
 mod descendants;
 mod identity;
 mod killings;
+mod machine;
 mod policy;
 mod seen;

@@ -44,6 +44,18 @@ fn an_interrupt_ends_it_as_it_ends_the_bare_command_needs_python() {
     }
 }
 
+/// A terminal tells the whole job, not only its first process: a wrapper may leave the work to its child.
+#[test]
+fn an_interrupt_reaches_all_of_the_servers_job_needs_python() {
+    for scene in Scene::all() {
+        let child = "trap 'echo child''-told; exit 0' INT; echo u''p; while :; do sleep 0.1; done";
+        let script = format!("trap 'wait; exit 9' INT; sh -c \"{child}\"");
+        let scene = scene.server(["sh", "-c", &script]);
+        let seen = play(&scene, &[(&typed(&scene), "up"), ("\x03", PROMPT), ("echo code=$?\n", "code=9")]);
+        assert!(seen.contains("child-told"), "{seen}");
+    }
+}
+
 #[test]
 fn a_stop_stops_the_server_too_and_it_goes_on_in_the_foreground_needs_python() {
     for scene in Scene::all() {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::spool::{Spool, import_spool};
 use super::{DatabaseFault, Ledger as _, LedgerError, Retention, SqliteLedger, lives};
-use crate::aside::{Aside, Done, Worker};
+use crate::background::{Background, Done, Worker};
 use crate::event::Event;
 use crate::places::{PlaceError, StateDir};
 
@@ -23,7 +23,7 @@ const MOST_EVENTS: usize = 10_000;
 /// Writes history for a `run`. It is shared by whoever has something to tell and whoever waits for the end.
 #[derive(Debug)]
 pub struct Writer {
-    aside: Aside<Clerk>,
+    aside: Background<Clerk>,
     spool: Spool,
     complaints: Complaints,
 }
@@ -57,7 +57,7 @@ impl Writer {
             ledger: None,
             has_spooled: false,
         };
-        Self { aside: Aside::new(clerk), spool, complaints }
+        Self { aside: Background::new(clerk), spool, complaints }
     }
 
     /// Has an event written down. Does not wait and does not fail.

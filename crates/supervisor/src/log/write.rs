@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{Limits, clean, generation};
-use crate::aside::{Aside, Done, Worker};
+use crate::background::{Background, Done, Worker};
 use crate::places::{private_file, private_folder};
 
 /// What may wait for a slow disk.
@@ -18,7 +18,7 @@ const MOST_WAITING: usize = 1 << 20;
 /// Where a server's stderr goes. It is shared by whoever writes and whoever waits for the end.
 #[derive(Debug)]
 pub struct ServerLog {
-    aside: Aside<Scribe>,
+    aside: Background<Scribe>,
     waiting: Arc<AtomicUsize>,
     dropped: AtomicU64,
     complaint: Arc<OnceLock<String>>,
@@ -37,7 +37,7 @@ impl ServerLog {
             waiting: Arc::clone(&waiting),
             complaint: Arc::clone(&complaint),
         };
-        Self { aside: Aside::new(scribe), waiting, dropped: AtomicU64::new(0), complaint }
+        Self { aside: Background::new(scribe), waiting, dropped: AtomicU64::new(0), complaint }
     }
 
     /// Appends. Does not wait and does not fail.

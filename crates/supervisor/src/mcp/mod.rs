@@ -3,8 +3,10 @@
 
 mod answer;
 pub(crate) mod info_tool;
+mod listens;
 mod replay;
 mod talk;
+mod tasks;
 
 pub(crate) use answer::{Failure, error_line};
 pub(crate) use replay::{Replay, Step};

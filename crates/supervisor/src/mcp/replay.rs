@@ -115,7 +115,7 @@ mod tests {
         if client {
             talk.hear_client(&envelope, line.as_bytes());
         } else {
-            talk.hear_server(&envelope, line.as_bytes());
+            talk.hear_server(&envelope, line.as_bytes(), std::time::Duration::ZERO);
         }
     }
 

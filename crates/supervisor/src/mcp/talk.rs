@@ -3,12 +3,14 @@
 //! Both sides' messages are shown to it as they pass; it changes none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
-use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::listens::{self, Listens};
+use super::tasks::Tasks;
 use crate::relay::Envelope;
 use crate::stable_hash::stable_hash;
 
@@ -41,7 +43,8 @@ pub(crate) struct Talk {
     calls: HashMap<Vec<u8>, String>,
     /// The server's.
     asked: HashSet<Vec<u8>>,
-    tasks: bool,
+    tasks: Tasks,
+    listens: Listens,
     answered: bool,
 }
 
@@ -57,13 +60,49 @@ impl Talk {
     }
 
     /// Whether the server holds something that a new one would not have.
-    pub(crate) fn has_state(&self) -> bool {
-        self.tasks || !self.subscriptions.is_empty()
+    pub(crate) fn has_state(&self, now: Duration) -> bool {
+        self.tasks.are_open(now) || self.streams() > 0
+    }
+
+    /// What the client is to be told of when it changes.
+    pub(crate) fn streams(&self) -> usize {
+        self.subscriptions.len() + self.listens.len()
     }
 
     /// Whether the server has tasks, which a new one would not know.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.tasks
+    pub(crate) fn has_tasks(&self, now: Duration) -> bool {
+        self.tasks.are_open(now)
+    }
+
+    /// Whether this is the end of a stream that the client has open.
+    pub(crate) fn ends_stream(&self, answer: &Envelope) -> bool {
+        answer.is_response() && answer.real_id().is_some_and(|id| self.listens.is_open(id))
+    }
+
+    /// The streams that a server started anew is to be asked for.
+    pub(crate) fn listen_again(&mut self) -> Vec<u8> {
+        self.listens.ask_again()
+    }
+
+    /// Whether the client knows already what the server says here: that it listens.
+    pub(crate) fn is_known(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
+        self.listens.is_said_again(envelope, line)
+    }
+
+    /// Whether nothing but `initialize` is in flight, which was never answered.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.in_flight() == 1
+            && self
+                .initialize
+                .as_ref()
+                .is_some_and(|said| said.answer.is_none() && self.calls.contains_key(&said.id))
+    }
+
+    /// Takes the unanswered `initialize` back: it is to be said to another server, as if for the first time.
+    pub(crate) fn take_unanswered(&mut self) -> Option<Vec<u8>> {
+        let said = self.initialize.take_if(|said| said.answer.is_none())?;
+        self.calls.remove(&said.id);
+        Some(said.line)
     }
 
     /// Whether the server is past its beginning: it has answered `initialize`, or (in the era without one) anything.
@@ -112,7 +151,9 @@ impl Talk {
             }
             return;
         };
-        if let Some(id) = envelope.real_id() {
+        if let Some(id) = envelope.real_id().filter(|_| method == listens::METHOD) {
+            self.listens.opened(id, whole_line(line));
+        } else if let Some(id) = envelope.real_id() {
             self.calls.insert(id.to_vec(), method.to_owned());
             self.note_request(id, method, line);
         } else {
@@ -140,10 +181,12 @@ impl Talk {
                     self.subscriptions.remove(&uri);
                 }
             }
+            "tasks/result" => {
+                if let Some(task) = task(line) {
+                    self.tasks.asked_for(id, task);
+                }
+            }
             _ => {}
-        }
-        if method.starts_with("tasks/") || (method == "tools/call" && asks_for_a_task(line)) {
-            self.tasks = true;
         }
     }
 
@@ -154,24 +197,31 @@ impl Talk {
             "notifications/cancelled" => {
                 if let Some(id) = cancelled(line) {
                     self.calls.remove(&id);
+                    self.tasks.answered(&id, false);
+                    self.listens.closed(&id);
                 }
             }
             _ => {}
         }
     }
 
-    pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
+    /// `now` is the time since boot.
+    pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8], now: Duration) -> ServerSaid {
         if envelope.batch {
             each(line, |envelope, line| {
-                self.hear_server(envelope, line);
+                self.hear_server(envelope, line, now);
             });
             return ServerSaid::Ordinary;
         }
         let Some(id) = envelope.real_id() else {
-            if envelope.method() == Some("notifications/cancelled")
-                && let Some(id) = cancelled(line)
-            {
-                self.asked.remove(&id);
+            match envelope.method() {
+                Some("notifications/cancelled") => {
+                    if let Some(id) = cancelled(line) {
+                        self.asked.remove(&id);
+                    }
+                }
+                Some(method) => self.tasks.hear(method, line, now),
+                None => {}
             }
             return ServerSaid::Ordinary;
         };
@@ -180,10 +230,16 @@ impl Talk {
             return ServerSaid::Ordinary;
         }
         self.answered = true;
+        self.listens.closed(id);
+        self.tasks.answered(id, envelope.result);
         match self.calls.remove(id).as_deref() {
             Some("initialize") if envelope.result => self.note_initialize(id, line),
             Some("tools/list") if envelope.result => {
                 note_answer(&mut self.tools, id, line);
+                ServerSaid::Ordinary
+            }
+            Some(method) if envelope.result => {
+                self.tasks.hear(method, line, now);
                 ServerSaid::Ordinary
             }
             Some(_) | None => ServerSaid::Ordinary,
@@ -285,10 +341,13 @@ fn has_cursor(line: &[u8]) -> bool {
     params::<Value>(line).is_some_and(|params| !params["cursor"].is_null())
 }
 
-fn asks_for_a_task(line: &[u8]) -> bool {
-    // Few do, and a call may be long: it is read only if the word is there at all.
-    memmem::find(line, b"\"task\"").is_some()
-        && params::<Value>(line).is_some_and(|p| p.get("task").is_some())
+fn task(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "taskId")]
+        task: String,
+    }
+    params::<Params>(line).map(|params| params.task)
 }
 
 fn cancelled(line: &[u8]) -> Option<Vec<u8>> {
@@ -310,7 +369,7 @@ mod tests {
         }
 
         fn server(&mut self, line: &str) -> ServerSaid {
-            self.hear_server(&Envelope::of(line.as_bytes()), line.as_bytes())
+            self.hear_server(&Envelope::of(line.as_bytes()), line.as_bytes(), Duration::ZERO)
         }
     }
 
@@ -339,13 +398,40 @@ mod tests {
     #[test]
     fn subscriptions_and_tasks_are_state_of_the_server() {
         let mut talk = Talk::default();
-        assert!(!talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}"#);
-        assert!(talk.has_state());
+        assert!(talk.has_state(Duration::ZERO));
         talk.client(r#"{"id":2,"method":"resources/unsubscribe","params":{"uri":"a://b"}}"#);
-        assert!(!talk.has_state());
-        talk.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":1}}}"#);
-        assert!(talk.has_state());
+        assert!(!talk.has_state(Duration::ZERO));
+        talk.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":60000}}}"#);
+        talk.server(r#"{"id":3,"result":{"task":{"taskId":"t","status":"working","ttl":60000}}}"#);
+        assert!(talk.has_state(Duration::ZERO));
+        talk.client(r#"{"id":4,"method":"tasks/result","params":{"taskId":"t"}}"#);
+        talk.server(r#"{"id":4,"result":{"content":[]}}"#);
+        assert!(!talk.has_state(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_stream_is_state_and_nobody_waits_for_its_answer() {
+        let mut talk = Talk::default();
+        talk.client(r#"{"id":1,"method":"subscriptions/listen","params":{}}"#);
+        assert_eq!((talk.in_flight(), talk.has_state(Duration::ZERO)), (0, true));
+        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
+        assert!(!talk.has_state(Duration::ZERO));
+    }
+
+    #[test]
+    fn an_initialize_that_was_never_answered_can_be_taken_back() {
+        let mut talk = Talk::default();
+        let line = "{\"id\":0,\"method\":\"initialize\"}\n";
+        talk.client(line);
+        assert!(talk.is_unanswered());
+        assert_eq!(talk.take_unanswered().as_deref(), Some(line.as_bytes()));
+        assert_eq!(talk.in_flight(), 0);
+        talk.client(line);
+        talk.server("{\"id\":0,\"result\":{}}");
+        assert!(!talk.is_unanswered());
+        assert_eq!(talk.take_unanswered(), None);
     }
 
     #[test]

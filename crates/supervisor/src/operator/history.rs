@@ -8,7 +8,7 @@ use moored_containment::StrengthLevel;
 use super::look::Operator;
 use super::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
 use crate::control::RunState;
-use crate::event::{EndCause, RunId};
+use crate::event::{EndCause, RunId, What};
 use crate::ledger::{
     EventQuery, Ledger, LedgerError, RunQuery, RunRow, SqliteLedger, StoredEvent, import_spool, lives,
 };
@@ -96,10 +96,16 @@ impl History {
         Ok(self.ledger.events(query)?)
     }
 
-    /// Where the stderr of a `run` was kept, unless it was told another place.
+    /// Where the stderr of a `run` was kept: where it said at its beginning, else where it is by default.
     #[must_use]
     pub fn log_of(&self, row: &ServerRow) -> Option<std::path::PathBuf> {
-        Some(self.state.log_of(&row.name, row.id.parse().ok()?))
+        let run = row.id.parse().ok()?;
+        let events = self.ledger.events(&EventQuery { run: Some(run), ..EventQuery::default() });
+        let told = events.unwrap_or_default().into_iter().find_map(|stored| match stored.event.what {
+            What::Begun(begun) => begun.log_file,
+            _ => None,
+        });
+        Some(told.unwrap_or_else(|| self.state.log_of(&row.name, run)))
     }
 }
 
@@ -162,7 +168,7 @@ mod tests {
     use moored_testkit::{Scratch, User};
 
     use super::*;
-    use crate::event::{Begun, Counters, Ended, Event, What};
+    use crate::event::{Begun, Counters, Ended, Event};
 
     fn begun(run: RunId, moored: ProcessIdentity, at: i64) -> Event {
         let what = What::Begun(Begun {
@@ -171,6 +177,7 @@ mod tests {
             command: vec!["srv".into()],
             cwd: "/".into(),
             client: None,
+            log_file: None,
         });
         Event { at: Timestamp::from_second(at).expect("a time"), run, server: "srv".into(), what }
     }

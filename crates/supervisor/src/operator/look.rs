@@ -1,6 +1,7 @@
 //! What is alive: what each `run` has written in the runtime folder, what it says of itself when asked, and what the
 //! process table says of its tree. A `run` that does not answer in time is shown with what is on record.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use super::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdi
 use crate::berth::{self, Facts, Found};
 use crate::control::{Reply, Request, RunState, Status};
 use crate::event::{Counters, RunId};
+use crate::superseding::{APART, Superseded};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -65,8 +67,8 @@ pub struct Details {
     pub counters: Option<Counters>,
     /// What the disk has that is newer than what runs.
     pub newer: Option<String>,
-    /// A newer `run` for the same client.
-    pub superseded_by: Option<RunId>,
+    /// Who has taken its place for the same client.
+    pub superseded_by: Option<Superseded>,
 }
 
 impl Operator {
@@ -109,14 +111,15 @@ impl Operator {
         let answers = ask_all(&all, PATIENCE);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
         let facts: Vec<Facts> = all.iter().map(|found| found.facts.clone()).collect();
+        let pids: BTreeMap<RunId, u32> = facts.iter().zip(&answers).map(pid_of).collect();
         let live = all.into_iter().zip(answers).map(|(found, status)| {
             // Each of them knows only what it saw when it last looked; here all are in sight.
-            let newer = found.facts.superseded_by(&facts);
+            let newer = found.facts.superseded_by(&facts, APART);
             let status =
                 status.map(|status| Status { superseded_by: newer.or(status.superseded_by), ..status });
             (found, status)
         });
-        Ok(live.map(|(found, status)| joined(found, status, &records, &table)).collect())
+        Ok(live.map(|(found, status)| joined(found, status, &records, &table, &pids)).collect())
     }
 }
 
@@ -177,12 +180,24 @@ impl Members {
     }
 }
 
-fn joined(found: Found, status: Option<Status>, records: &[Record], table: &ProcessTable) -> Live {
+/// The number of its server, or its own if there is none.
+fn pid_of((facts, status): (&Facts, &Option<Status>)) -> (RunId, u32) {
+    let server = status.as_ref().and_then(|status| status.server);
+    (facts.run, server.unwrap_or(facts.moored).pid)
+}
+
+fn joined(
+    found: Found,
+    status: Option<Status>,
+    records: &[Record],
+    table: &ProcessTable,
+    pids: &BTreeMap<RunId, u32>,
+) -> Live {
     let (facts, status) = (&found.facts, status.as_ref());
     let members = Members::of(facts, status, records);
     let tree = members.tree(table);
     let measured: Vec<(ProcessRow, f64)> = tree.iter().map(|process| measure(process)).collect();
-    let (verdict, reason) = judge(facts, status, table);
+    let (verdict, reason) = judge(facts, status, table, pids);
     let unheld = ContainmentRow { strength: StrengthLevel::None, layers: Vec::new() };
     let row = ServerRow {
         id: facts.run.to_string(),
@@ -240,7 +255,12 @@ fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details 
 }
 
 /// What is to be thought of it, and why.
-fn judge(facts: &Facts, status: Option<&Status>, table: &ProcessTable) -> (Verdict, String) {
+fn judge(
+    facts: &Facts,
+    status: Option<&Status>,
+    table: &ProcessTable,
+    pids: &BTreeMap<RunId, u32>,
+) -> (Verdict, String) {
     let alive = |identity: &ProcessIdentity| table.get(identity).is_some_and(|row| !row.is_zombie());
     let (verdict, reason) = match &facts.client {
         None => (Verdict::Unknown, "nobody is known to hold its stdin".to_owned()),
@@ -256,7 +276,9 @@ fn judge(facts: &Facts, status: Option<&Status>, table: &ProcessTable) -> (Verdi
     match status {
         None => (verdict, format!("{reason}; does not answer")),
         Some(Status { superseded_by: Some(newer), .. }) if verdict == Verdict::Attached => {
-            (Verdict::Superseded, format!("{reason}, which has a newer instance: {newer}"))
+            let by = pids.get(&newer.by).map_or_else(|| newer.by.to_string(), |pid| format!("pid {pid}"));
+            let changed = if newer.config_changed { ", config hash changed" } else { "" };
+            (Verdict::Superseded, format!("superseded by {by}{changed}; {reason}"))
         }
         Some(_) => (verdict, reason),
     }

@@ -193,15 +193,19 @@ fn a_dead_client_and_a_newer_instance_are_told() {
     let gone =
         Client { identity: us("x").identity.map(|id| ProcessIdentity { start_ticks: 1, ..id }), ..us("x") };
     let played = played(Some(gone));
-    played.answer(Status { superseded_by: Some(RunId::generate()), ..played.status() });
+    played.answer(Status {
+        superseded_by: Some(Superseded { by: RunId::generate(), config_changed: false }),
+        ..played.status()
+    });
     assert_eq!(played.look().row.verdict, Verdict::Lingering);
 
     let attached = self::played(Some(us("codex")));
-    let newer = RunId::generate();
+    let newer = Superseded { by: RunId::generate(), config_changed: true };
     attached.answer(Status { superseded_by: Some(newer), ..attached.status() });
     let row = attached.look().row;
     assert_eq!(row.verdict, Verdict::Superseded);
-    assert!(row.reason.ends_with(&newer.to_string()), "{}", row.reason);
+    let expected = format!("superseded by {}, config hash changed; stdin held by codex", newer.by);
+    assert!(row.reason.starts_with(&expected), "{}", row.reason);
 }
 
 #[test]

@@ -9,9 +9,11 @@ mod queue;
 mod scan;
 mod split;
 mod watch;
+mod width;
 
 pub(crate) use port::{Inlet, Outlet};
 pub(crate) use queue::Queue;
 pub(crate) use scan::Envelope;
 pub(crate) use split::{Bytes, Piece, Splitter};
 pub(crate) use watch::watch;
+pub(crate) use width::Width;

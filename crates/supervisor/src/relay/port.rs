@@ -51,6 +51,15 @@ impl Way {
     }
 }
 
+impl AsFd for Way {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Own(fd) | Self::Socket(fd) => fd.get_ref().as_fd(),
+            Self::Plain(file) => file.as_fd(),
+        }
+    }
+}
+
 fn open_again(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<OwnedFd> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let reading = interest.is_readable();
@@ -98,6 +107,14 @@ impl Inlet {
             }
         })?;
         Ok(Self::Thread(take, Vec::new()))
+    }
+
+    /// The file, unless a thread has it.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Ready(way) => Some(way.as_fd()),
+            Self::Thread(..) => None,
+        }
     }
 
     /// Reads some bytes; none is the end.
@@ -224,14 +241,16 @@ impl Outlet {
         }
     }
 
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Ready(way) => way.as_fd(),
+            Self::Thread(scribe) => scribe.fd.as_fd(),
+        }
+    }
+
     /// Whether nobody can read any more what we write.
     pub(crate) fn is_deaf(&self) -> bool {
-        let fd = match self {
-            Self::Ready(Way::Own(fd) | Way::Socket(fd)) => fd.get_ref().as_fd(),
-            Self::Ready(Way::Plain(file)) => file.as_fd(),
-            Self::Thread(scribe) => scribe.fd.as_fd(),
-        };
-        let mut fds = [PollFd::new(&fd, PollFlags::empty())];
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::empty())];
         let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         looked.is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
     }

@@ -67,6 +67,11 @@ impl Splitter {
         Self { limit, mode: Mode::default(), held: Vec::new(), scan: Scan::default() }
     }
 
+    /// How much is held of a message that is not whole yet.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Takes bytes in, and gives out what has become whole.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], mut out: impl FnMut(Piece<'_>)) {
         while let Some(first) = bytes.first() {

@@ -14,13 +14,17 @@ use super::ending::BEGINNING;
 use super::limit::make_room_for_wake;
 use super::state::{Event, State};
 use crate::berth;
+use crate::boot_time::since_boot;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
-use crate::event::{EndCause, RunId, SleepReason};
+use crate::event::{EndCause, SleepReason};
 use crate::on_thread::on_thread;
 use crate::spec::Idle;
+use crate::superseding::{APART, Superseded};
 
 /// How long whoever has made room for a wake waits for it, so that the next to count sees it.
 const WOKEN: Duration = Duration::from_secs(1);
+/// After how long nobody waits for an answer to `initialize` any more: no client that is known has so much patience.
+const GIVEN_UP: Duration = Duration::from_mins(2);
 
 const JUST_STARTED: &str = "it has only just been started";
 
@@ -74,12 +78,13 @@ impl Driver {
 
     fn sleep(&mut self, why: SleepReason) {
         self.sleep_reason = why;
+        self.unanswered = self.talk.take_unanswered();
         self.dispatch(Event::Hibernate);
     }
 
     /// Calls that somebody waits for.
     fn waiting(&self) -> usize {
-        self.talk.in_flight() + self.held.len()
+        if self.is_given_up() { 0 } else { self.talk.in_flight() + self.held.len() }
     }
 
     fn busy(&self) -> String {
@@ -96,16 +101,32 @@ impl Driver {
         if self.spec.rules.direct {
             return Some("its client talks to it directly".into());
         }
+        if self.is_given_up() {
+            return None;
+        }
         if self.waiting() > 0 {
             return Some(self.busy());
         }
         if !self.talk.is_settled() || self.replay.is_some() {
             return Some(JUST_STARTED.into());
         }
-        if self.talk.has_tasks() {
+        if self.talk.has_tasks(since_boot()) {
             return Some("it has tasks".into());
         }
         None
+    }
+
+    /// The server never answered `initialize`, and nobody waits for that any more.
+    fn is_given_up(&self) -> bool {
+        let patience = match self.spec.rules.idle {
+            Idle::Auto(silence) => GIVEN_UP.min(silence),
+            Idle::After(_) | Idle::Off => GIVEN_UP,
+        };
+        self.talk.is_unanswered() && self.held.is_empty() && self.silent() >= patience
+    }
+
+    fn silent(&self) -> Duration {
+        self.last_activity.unwrap_or(self.began).elapsed()
     }
 
     /// A server that cannot take its predecessor's place is no server.
@@ -119,7 +140,7 @@ impl Driver {
 
     pub(super) fn status(&self) -> Status {
         let live = self.live.as_ref();
-        let silent = self.last_activity.unwrap_or(self.began).elapsed();
+        let silent = self.silent();
         let millis = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
         Status {
             state: self.run_state(),
@@ -132,7 +153,7 @@ impl Driver {
             last_activity_at: self.last_activity.and_then(|_| Timestamp::now().checked_sub(silent).ok()),
             silent_ms: millis,
             in_flight: self.waiting() as u64,
-            subscriptions: self.talk.subscriptions.len() as u64,
+            subscriptions: self.talk.streams() as u64,
             counters: self.counters,
             superseded_by: self.superseded_by,
         }
@@ -154,7 +175,9 @@ impl Driver {
     // === when it may sleep ===
 
     fn may_think_of_sleep(&self) -> bool {
-        self.state == State::Serving && !self.spec.rules.direct && self.talk.is_settled()
+        self.state == State::Serving
+            && !self.spec.rules.direct
+            && (self.talk.is_settled() || self.talk.is_unanswered())
     }
 
     pub(super) fn idle_deadline(&self) -> Option<Instant> {
@@ -183,12 +206,12 @@ impl Driver {
         if is_old {
             return self.sleep(SleepReason::Lifetime);
         }
-        let silent = now - self.last_activity.unwrap_or(self.began);
+        let silent = self.silent();
         match self.spec.rules.idle {
             Idle::After(silence) if silent >= silence => self.sleep(SleepReason::Idle),
             Idle::Auto(silence) if silent >= silence => {
-                self.superseded_by = self.superseded();
-                if self.superseded_by.is_some() && !self.talk.has_state() && !self.has_started_processes() {
+                self.superseded_by = self.superseded(silence);
+                if self.superseded_by.is_some() && (self.is_given_up() || !self.holds_something()) {
                     self.sleep(SleepReason::Superseded);
                 }
             }
@@ -196,9 +219,14 @@ impl Driver {
         }
     }
 
-    fn superseded(&self) -> Option<RunId> {
+    fn superseded(&self, silence: Duration) -> Option<Superseded> {
         let all = berth::all(self.folder.as_ref()?).ok()?;
-        self.facts.superseded_by(all.iter().map(|found| &found.facts))
+        self.facts.superseded_by(all.iter().map(|found| &found.facts), APART.min(silence))
+    }
+
+    /// Whether the server has something that a new one would not have.
+    fn holds_something(&self) -> bool {
+        self.talk.has_state(since_boot()) || self.has_started_processes()
     }
 
     /// Whether the server has started anything since it answered `initialize`. Could not look: it has. A tick is long

@@ -26,9 +26,8 @@ const GENERATIONS: usize = 8;
 pub(super) struct ClientProcess {
     /// Who.
     pub(super) client: Client,
-    /// Whether it holds the other end of our stdin, so that its death is the end.
-    pub(super) holds_stdin: bool,
-    /// Whether it may, for all that we are allowed to see: it belongs to another user.
+    /// Whether it may hold the other end of our stdin: it does, or is not to be looked at. If it does not, whoever wrote has
+    /// left, or writes from a terminal or a file.
     pub(super) may_hold_stdin: bool,
     death: Death,
 }
@@ -51,12 +50,13 @@ impl ClientProcess {
         if let Some(holder) = holder(stdin, &ancestors) {
             let client = describe(holder);
             let death = client.identity.map_or(Death::Already, |identity| watch_death(&identity));
-            return Some(Self { client, holds_stdin: true, may_hold_stdin: true, death });
+            return Some(Self { client, may_hold_stdin: true, death });
         }
+        let may_hold_stdin =
+            has_other_end(stdin) && ancestors.first().is_some_and(|parent| is_hidden(*parent));
         // Shells between us and the client come and go.
         let parent = ancestors.iter().find(|pid| !is_shell(**pid)).or(ancestors.first())?;
-        let may_hold_stdin = is_pipe(stdin) && ancestors.first().is_some_and(|pid| is_hidden(*pid));
-        Some(Self { client: describe(*parent), holds_stdin: false, may_hold_stdin, death: Death::Unseen })
+        Some(Self { client: describe(*parent), may_hold_stdin, death: Death::Unseen })
     }
 
     /// Until it is dead; for ever, if its death says nothing or cannot be seen.
@@ -110,11 +110,13 @@ fn holder(stdin: BorrowedFd<'_>, ancestors: &[u32]) -> Option<u32> {
     }
 }
 
-fn is_pipe(stdin: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(stdin).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+/// Whether somebody can be at the other end of this file.
+fn has_other_end(stdin: BorrowedFd<'_>) -> bool {
+    let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
-/// Whether its files are not ours to look at.
+/// Whether its files are not to be looked at: another user's, or one that guards itself.
 fn is_hidden(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/fd"))
         .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

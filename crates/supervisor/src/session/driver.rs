@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use moored_containment::{EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit, unblock_signals};
+use moored_containment::{
+    EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit, Signaller, unblock_signals,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -26,17 +28,17 @@ use super::state::{Action, Event, ONE_SHOT, State, draining_time, within_bound};
 use crate::berth::Facts;
 use crate::control::Reply;
 use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
-use crate::held_process::hold;
 use crate::mcp::{Replay, Talk};
 use crate::relay::Envelope;
 use crate::spec::ServerSpec;
+use crate::superseding::Superseded;
 
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const FIRST: Duration = Duration::from_millis(150);
 /// How much of what a dead client had said is read at most.
 const MOST_LAST_WORDS: usize = 256;
-/// How long our own look around may go on when all else is over.
-const LAST_LOOK: Duration = Duration::from_millis(1500);
+/// How long our own look around may go on when all else is over: what a dead session left takes its time to be ended.
+const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -67,6 +69,7 @@ pub(super) struct CatchingUp {
 /// The server that runs now.
 pub(super) struct Live {
     pub(super) keeper: Keeper,
+    pub(super) signals: Signaller,
     pub(super) started: Started,
     pub(super) guardians: [ProcessIdentity; 2],
     pub(super) since: Instant,
@@ -83,6 +86,8 @@ pub(super) struct Driver {
     pub(super) talk: Talk,
     pub(super) replay: Option<CatchingUp>,
     pub(super) held: VecDeque<Held>,
+    /// The `initialize` that a server did not answer before it was put to sleep; the next one is told it first.
+    pub(super) unanswered: Option<Vec<u8>>,
     pub(super) live: Option<Live>,
     pub(super) counters: Counters,
     pub(super) server_version: Option<String>,
@@ -112,7 +117,7 @@ pub(super) struct Driver {
     pub(super) sleep_reason: SleepReason,
     /// When a superseded server is looked for again.
     pub(super) looked_at: Option<Instant>,
-    pub(super) superseded_by: Option<crate::event::RunId>,
+    pub(super) superseded_by: Option<Superseded>,
     pub(super) crashes: Option<Crashes>,
     pub(super) crashes_in_a_row: u32,
     pub(super) gave_up: bool,
@@ -153,6 +158,7 @@ impl Driver {
             talk: Talk::default(),
             replay: None,
             held: VecDeque::new(),
+            unanswered: None,
             live: None,
             counters: Counters::default(),
             code: None,
@@ -247,7 +253,7 @@ impl Driver {
             Happened::News(None) => self.tree_gone(Err("its keeper is gone".into())),
             Happened::Heard(Heard::End(signal)) => self.dispatch(Event::Signal(signal)),
             Happened::Heard(Heard::Stop) => self.pause(),
-            Happened::Heard(Heard::Continue) => self.signal_server(rustix::process::Signal::CONT),
+            Happened::Heard(Heard::Continue) => self.signal_job(rustix::process::Signal::CONT),
             Happened::Asked(Some(asked)) => self.asked(asked),
             Happened::Asked(None) => self.door = None,
             Happened::Aside(aside) => self.aside(aside),
@@ -330,7 +336,7 @@ impl Driver {
                 self.close_input();
             }
             Action::End(from) => self.end_tree(from),
-            Action::PassInterrupt => self.signal_server(rustix::process::Signal::INT),
+            Action::PassInterrupt => self.signal_job(rustix::process::Signal::INT),
             Action::Wait(time) => self.tick_at = Some(Instant::now() + time),
             Action::FailCalls => self.fail_calls(),
             // The loop sees it by the state.
@@ -345,20 +351,18 @@ impl Driver {
         }
     }
 
-    fn signal_server(&self, signal: rustix::process::Signal) {
+    /// What a terminal sends to a job goes to the server and whoever is in its group.
+    fn signal_job(&self, signal: rustix::process::Signal) {
         if let Some(live) = &self.live {
-            live.keeper.signal(signal.as_raw());
+            // It may have ended just now, which is told by itself.
+            let _ = live.signals.group(signal.as_raw());
         }
     }
 
-    /// ^Z: the server stops, and then we do, until somebody goes on with us. Not by the keeper, whose task would only run
-    /// when we go on.
+    /// ^Z: the server stops, and then we do, until somebody goes on with us.
     fn pause(&self) {
-        use rustix::process::{Signal, getpid, kill_process, pidfd_send_signal};
-        if let Some(server) = self.live.as_ref().and_then(|live| hold(&live.started.process).ok()) {
-            // It may have ended just now.
-            let _ = pidfd_send_signal(server, Signal::STOP);
-        }
+        use rustix::process::{Signal, getpid, kill_process};
+        self.signal_job(Signal::STOP);
         // The shell waits for this.
         let _ = kill_process(getpid(), Signal::STOP);
     }

@@ -7,12 +7,6 @@ use moored_containment::{EndError, EndReport, Ladder, ServerExit, aio};
 use tokio::sync::mpsc;
 
 #[derive(Debug)]
-enum Order {
-    End(Ladder),
-    Signal(i32),
-}
-
-#[derive(Debug)]
 pub(super) enum News {
     /// The server itself has ended; none if nobody lived to see how.
     Exited(Option<ServerExit>),
@@ -22,7 +16,7 @@ pub(super) enum News {
 
 #[derive(Debug)]
 pub(super) struct Keeper {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<Ladder>,
     news: mpsc::UnboundedReceiver<News>,
 }
 
@@ -37,11 +31,7 @@ impl Keeper {
 
     pub(super) fn end(&self, ladder: Ladder) {
         // Nobody listens only when it is gone already.
-        let _ = self.orders.send(Order::End(ladder));
-    }
-
-    pub(super) fn signal(&self, signal: i32) {
-        let _ = self.orders.send(Order::Signal(signal));
+        let _ = self.orders.send(ladder);
     }
 
     /// Cancel safe.
@@ -52,7 +42,7 @@ impl Keeper {
 
 async fn keep(
     mut server: aio::Contained,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut orders: mpsc::UnboundedReceiver<Ladder>,
     tell: mpsc::UnboundedSender<News>,
 ) {
     let (mut ladder, mut exited) = (None, false);
@@ -60,9 +50,7 @@ async fn keep(
         let gone = tokio::select! {
             biased;
             order = orders.recv() => match order {
-                Some(Order::End(wanted)) => { ladder = Some(wanted); continue }
-                // It has ended meanwhile; that is told by itself.
-                Some(Order::Signal(signal)) => { let _ = server.signal(signal); continue }
+                Some(wanted) => { ladder = Some(wanted); continue }
                 None => return,
             },
             gone = ended(&mut server, ladder, exited) => gone,

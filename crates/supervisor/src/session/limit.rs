@@ -197,7 +197,7 @@ fn stop_oldest(awake: &[Awake], stopped: &mut Vec<RunId>) -> bool {
         .filter(|(_, status)| status.as_ref().is_some_and(|status| status.in_flight == 0))
         .map(|(found, _)| found)
         .collect();
-    idle.sort_by_key(|found| found.facts.run);
+    idle.sort_by_key(|found| found.facts.order());
     let request = Request::Stop { by: StopBy::OverLimit };
     let gone = idle.iter().find(|found| matches!(found.ask(&request, END), Ok(Reply::Stopped { .. })));
     stopped.extend(gone.map(|found| found.facts.run));

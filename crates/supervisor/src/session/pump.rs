@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use moored_containment::aio;
 use tokio::io::{AsyncRead, AsyncWrite as _, ReadBuf};
 
-use crate::relay::{Inlet, Outlet, Queue, Splitter};
+use crate::relay::{Inlet, Outlet, Queue, Splitter, Width};
 
 /// More than this is not read ahead.
 const ENOUGH: usize = 256 << 10;
@@ -53,6 +53,26 @@ pub(super) struct ServerFiles {
     pub(super) stdin: Option<aio::Stdin>,
     pub(super) stdout: Option<aio::Stdout>,
     pub(super) stderr: Option<aio::Stderr>,
+    widths: Widths,
+}
+
+impl ServerFiles {
+    /// All of them are pipes, and none is used yet.
+    pub(super) fn of(server: &mut aio::Contained) -> Self {
+        Self {
+            stdin: server.stdin.take(),
+            stdout: server.stdout.take(),
+            stderr: server.stderr.take(),
+            widths: Widths::default(),
+        }
+    }
+}
+
+/// How wide the pipes of one of the two are.
+#[derive(Debug, Default)]
+struct Widths {
+    from: Width,
+    to: Width,
 }
 
 #[derive(Debug)]
@@ -71,6 +91,7 @@ pub(super) struct Pump {
     /// Nothing is read from the client: what it says next has to wait.
     pub(super) holding: bool,
     scratch: Vec<u8>,
+    client_widths: Widths,
 }
 
 impl Pump {
@@ -92,7 +113,18 @@ impl Pump {
             closing_input: false,
             holding: false,
             scratch: Vec::new(),
+            client_widths: Widths::default(),
         }
+    }
+
+    /// Makes the pipes as wide as what is on its way needs them.
+    pub(super) fn adjust_widths(&mut self) {
+        let Self { client, output, server, client_widths, .. } = self;
+        client_widths.from.adjust(client.as_ref().and_then(Inlet::fd), self.from_client.held());
+        client_widths.to.adjust(output.as_ref().map(Outlet::fd), self.to_client.len());
+        let ServerFiles { stdin, stdout, widths, .. } = server;
+        widths.from.adjust(stdout.as_ref().map(AsFd::as_fd), self.from_server.held());
+        widths.to.adjust(stdin.as_ref().map(AsFd::as_fd), self.to_server.len());
     }
 
     /// Moves nothing: the server has our own files.

@@ -205,6 +205,7 @@ pub(super) fn begun(facts: &Facts) -> Event {
         command: facts.command.clone(),
         cwd: facts.cwd.clone(),
         client: facts.client.clone(),
+        log_file: facts.log_file.clone(),
     };
     Event { at: facts.started_at, ..event(facts, What::Begun(begun)) }
 }

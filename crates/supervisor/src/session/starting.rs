@@ -28,19 +28,20 @@ impl Driver {
             strength: server.strength().clone(),
             why,
         };
-        self.pump.server = ServerFiles {
-            stdin: server.stdin.take(),
-            stdout: server.stdout.take(),
-            stderr: server.stderr.take(),
-        };
+        self.pump.server = ServerFiles::of(&mut server);
         self.pump.closing_input = false;
         // It was over for a server that was put to sleep; for this one it is if the client has closed it.
         self.is_input_over = self.pump.client.is_none();
         let pid_file = self.write_pid_file(started.process.pid);
         self.note(What::Started(started.clone()));
-        let guardians = server.guardians();
-        self.live =
-            Some(Live { keeper: Keeper::of(server), started, guardians, since: Instant::now(), pid_file });
+        self.live = Some(Live {
+            guardians: server.guardians(),
+            signals: server.signaller(),
+            keeper: Keeper::of(server),
+            started,
+            since: Instant::now(),
+            pid_file,
+        });
         Ok(())
     }
 
@@ -61,6 +62,8 @@ impl Driver {
                 self.replay = Some(CatchingUp { replay, until: Instant::now() + REPLAY });
             }
             None => {
+                let lines = self.talk.listen_again();
+                self.pump.to_server.push(&lines);
                 self.release_held();
                 self.close_input();
             }

@@ -9,7 +9,7 @@ use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
 use super::pump::{Moved, Side};
 use super::state::{Event, State};
-use crate::boot_time::ticks_since_boot;
+use crate::boot_time::{since_boot, ticks_since_boot};
 use crate::event::What;
 use crate::mcp::{Failure, ServerSaid, Step, error_line, info_tool};
 use crate::on_thread::on_thread;
@@ -37,6 +37,7 @@ impl Driver {
             Moved::ServerEof | Moved::Written => {}
             Moved::ClientDeaf => self.dispatch(Event::ClientGone),
         }
+        self.pump.adjust_widths();
     }
 
     /// Takes a splitter out while its pieces are dealt with, which all of the driver may be needed for.
@@ -127,6 +128,10 @@ impl Driver {
     }
 
     pub(super) fn release_held(&mut self) {
+        if let Some(line) = self.unanswered.take() {
+            self.talk.hear_client(&Envelope::of(&line), &line);
+            self.pump.to_server.push_owned(line);
+        }
         for held in self.take_held() {
             if let Some(envelope) = &held.envelope {
                 self.talk.hear_client(envelope, &held.line);
@@ -195,12 +200,15 @@ impl Driver {
     }
 
     fn server_message(&mut self, line: Bytes<'_>, envelope: &Envelope) {
-        if self.replayed(envelope, &line) {
+        if self.replayed(envelope, &line) || self.talk.is_known(envelope, &line) || self.is_outlived(envelope)
+        {
             return;
         }
         let lists_tools = self.spec.rules.info_tool
             && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
-        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(envelope, &line) {
+        if let ServerSaid::Initialized { name, version } =
+            self.talk.hear_server(envelope, &line, since_boot())
+        {
             self.initialized(name, version);
         }
         if lists_tools {
@@ -212,6 +220,13 @@ impl Driver {
             }
         }
         self.note_quiet();
+    }
+
+    /// Whether a server that goes to sleep ends with this what its successor is to go on with: a stream, or an `initialize`
+    /// that it has not answered in time.
+    fn is_outlived(&self, envelope: &Envelope) -> bool {
+        self.state == State::FallingAsleep
+            && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
     }
 
     /// Nothing is in flight any more that a client who has closed its end waits for.

@@ -31,6 +31,7 @@ pub(crate) fn begun(moored: ProcessIdentity) -> What {
         command: vec!["srv".into(), "--token".into(), "***".into()],
         cwd: "/home/u".into(),
         client: None,
+        log_file: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Processes held by pidfd: whoever it is, it stays that one.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,10 +26,36 @@ impl ProcessFd {
     }
 
     pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
-        let signal = Signal::from_named_raw(signal)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} is no signal")))?;
-        Ok(pidfd_send_signal(&self.0, signal)?)
+        Ok(pidfd_send_signal(&self.0, named(signal)?)?)
     }
+
+    /// To the group whose leader it is, or was. To it alone on a kernel that does not know how (before 6.9).
+    pub(crate) fn send_to_group(&self, signal: i32) -> io::Result<()> {
+        const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
+        let number = named(signal)?.as_raw();
+        // SAFETY: the descriptor is open as long as `self` lives, and no information comes with the signal.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                number,
+                std::ptr::null::<libc::siginfo_t>(),
+                PIDFD_SIGNAL_PROCESS_GROUP,
+            )
+        };
+        match sent {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EINVAL) => self.send(signal),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+fn named(signal: i32) -> io::Result<Signal> {
+    Signal::from_named_raw(signal)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} is no signal")))
 }
 
 impl AsFd for ProcessFd {
@@ -72,7 +98,6 @@ pub(crate) fn own_pidfd() -> io::Result<OwnedFd> {
 
 /// The number of a held process as this process sees it, whatever namespace it lives in.
 pub(crate) fn pid_of_pidfd(fd: BorrowedFd<'_>) -> io::Result<u32> {
-    use std::os::fd::AsRawFd as _;
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
     let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")).and_then(|pid| pid.trim().parse().ok());
     // "-1": it has been reaped already.

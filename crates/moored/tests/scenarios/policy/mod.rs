@@ -1,7 +1,8 @@
 //! What a session does by rule while its client lives: sleep and wake, few instances, crashes, and what it shows of
 //! itself. `abandoned` re-enacts the leaks; here each rule is held to its word.
 //!
-//! - `sleep`: `--idle`, the superseded, `--max-lifetime`, stale code, what is said again on waking (S13 to S16, S24, S38);
+//! - `sleep`: `--idle`, `--max-lifetime`, stale code, what is said again on waking (S24, S38);
+//! - `superseded`: those that a newer instance for the same client has replaced (S13 to S17);
 //! - `limits`: `--max-instances` and those who are busy (S13, S14, S17, S20, S42);
 //! - `crashes`: `--restart on-crash` and crash loops (S19, S41);
 //! - `half_lines`: servers that end in the middle of a line, and have a successor;
@@ -12,6 +13,7 @@ mod extras;
 mod half_lines;
 mod limits;
 mod sleep;
+mod superseded;
 
 use std::fs;
 
@@ -59,11 +61,16 @@ while IFS= read -r line; do
     *'"method":"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"listener","version":"7.1"}}';;
     *'"method":"tools/list"'*) result="{\"tools\":[$(cat tools)]}";;
     *'"name":"start"'*) sleep 600 & result='{}';;
+    *'"method":"subscriptions/listen"'*)
+      streams="$streams $id"
+      printf '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}\n' "$id"
+      continue;;
     *'"id":'*) result='{}';;
     *) continue;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
 done
+for id in $streams; do printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id"; done
 "#;
 
 /// A scene whose server is the listener. What it offers and hears is in the scratch folder.

@@ -1,4 +1,4 @@
-//! Sleep and wake: S13 to S16, S24, S38.
+//! Sleep and wake: S24, S38.
 
 use std::fs;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{
-    LISTENER, call, events, finish_all, heard, inspect, listening, offer, ps, servers, start,
-    wait_until_alive, wait_until_awake, wait_until_state,
+    LISTENER, call, events, finish_all, heard, listening, offer, ps, servers, start, wait_until_alive,
+    wait_until_awake, wait_until_state,
 };
 use crate::common::scene::Scene;
 use crate::common::wire::Wire;
@@ -92,73 +92,31 @@ fn s24_what_comes_while_it_wakes_is_answered_in_order() {
     }
 }
 
-// === S13, S15, S16: superseded ===
-
-/// Of two generations for one client the forgotten one sleeps, the other does not; and the forgotten one still answers.
+/// A stream of notifications that the client has open is open again after the sleep, and the client hears neither of its end
+/// nor of its beginning.
 #[test]
-fn s15_a_superseded_server_that_is_silent_sleeps_and_the_newest_does_not() {
+fn s24_a_woken_server_listens_again_for_what_the_client_wants_to_hear() {
     for scene in Scene::all() {
-        let scene = scene.hasty();
-        let run = || {
-            let mut command = scene.run_command();
-            command.env("MOORED_AUTO_IDLE", "1s");
-            let mut wire = Wire::start(command);
-            wire.initialize();
-            wire
-        };
-        let mut old = run();
-        // Silent for longer than that, but nobody has taken its place.
-        wait_until("it has been silent for long", DEADLINE, || {
-            (inspect(&scene, 0)
-                .to_string()
-                .split_once(r#""silent_ms":"#)?
-                .1
-                .split_once(',')?
-                .0
-                .parse::<u64>()
-                .ok()?
-                > 1300)
-                .then_some(())
-        });
-        assert_eq!(servers(&scene).len(), 1, "only the superseded sleep by themselves");
-        let mut new = run();
-        wait_until_state(&scene, 0, "hibernating");
-        let rows = ps(&scene);
-        assert_eq!(rows[1]["state"], "running", "{rows:?}");
-        wait_until("it is written down", DEADLINE, || {
-            events(&scene, "hibernated").first().map(|event| assert_eq!(event["why"], "superseded"))
-        });
-        old.assert_echo(1, "not lost");
-        new.assert_echo(1, "nor this one");
-        finish_all(&scene, vec![old, new]);
-    }
-}
-
-/// A server that holds something that a new one would not have stays awake, superseded or not.
-#[test]
-fn s16_a_superseded_server_that_holds_something_does_not_sleep() {
-    for scene in Scene::all() {
-        let scene = listening(scene.hasty());
-        let run = || {
-            let mut command = scene.run_command();
-            command.env("MOORED_AUTO_IDLE", "400ms");
-            let mut wire = Wire::start(command);
-            wire.initialize();
-            wire
-        };
-        let mut subscribed = run();
-        subscribed.ask(1, "resources/subscribe", json!({ "uri": "file:///a" }));
-        let mut parent = run();
-        parent.ask(1, "tools/call", json!({ "name": "start", "arguments": {} }));
-        let idle = run();
-        let newest = run();
-        wait_until_state(&scene, 2, "hibernating");
-        // They had as long as the one that sleeps, and as long again.
-        let mut waiting = newest;
-        assert!(waiting.is_silent_for(Duration::from_millis(600)));
-        let states: Vec<_> = ps(&scene).iter().map(|row| row["state"].clone()).collect();
-        assert_eq!(states, ["running", "running", "hibernating", "running"]);
-        finish_all(&scene, vec![subscribed, parent, idle, waiting]);
+        let scene = listening(scene.hasty().options(["--idle", "400ms"]));
+        let mut wire = Wire::start(scene.run_command());
+        wire.ask(1, "server/discover", json!({}));
+        wire.write_line(
+            &json!({ "jsonrpc": "2.0", "id": 2, "method": "subscriptions/listen", "params": {} }),
+        );
+        let told = wire.read_line().expect("it listens");
+        assert!(String::from_utf8_lossy(&told).contains("subscriptions/acknowledged"), "{told:?}");
+        wait_until_alive(&scene, 1);
+        heard(&scene);
+        wire.ask(3, "ping", json!({}));
+        assert_eq!(heard(&scene), ["subscriptions/listen", "ping"]);
+        let (_, seen) = wire.finish();
+        let seen = String::from_utf8(seen).expect("text");
+        let ids: Vec<_> = seen
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["id"].clone())
+            .collect();
+        assert_eq!(ids, [json!(1), json!(null), json!(3), json!(2)], "{seen}");
+        scene.assert_clean();
     }
 }
 

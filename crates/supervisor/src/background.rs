@@ -1,4 +1,4 @@
-//! Work that must not hold up its giver: it is done aside, on a thread that exists only while there is some.
+//! Work that must not hold up its giver: it is done in the background, on a thread that exists only while there is some.
 //!
 //! ```text
 //!        push               takes a batch            queue empty
@@ -32,9 +32,9 @@ pub(crate) enum Done {
     No,
 }
 
-/// Work that is done aside.
+/// Work that is done in the background.
 #[derive(Debug)]
-pub(crate) struct Aside<W: Worker> {
+pub(crate) struct Background<W: Worker> {
     shared: Arc<Shared<W>>,
 }
 
@@ -53,7 +53,7 @@ struct State<W: Worker> {
     fresh: bool,
 }
 
-impl<W: Worker> Aside<W> {
+impl<W: Worker> Background<W> {
     pub(crate) fn new(worker: W) -> Self {
         let state = State { queue: VecDeque::new(), worker: Some(worker), fresh: false };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }) }
@@ -102,7 +102,7 @@ impl<W: Worker> Aside<W> {
                 shared.run(worker);
             }
         };
-        if thread::Builder::new().name("aside".into()).stack_size(STACK).spawn(body).is_err() {
+        if thread::Builder::new().name("background".into()).stack_size(STACK).spawn(body).is_err() {
             state.worker = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
     }
@@ -174,70 +174,70 @@ mod tests {
         }
     }
 
-    type Test = (Aside<Told>, Sender<Done>, Receiver<Vec<u32>>, Receiver<()>);
+    type Test = (Background<Told>, Sender<Done>, Receiver<Vec<u32>>, Receiver<()>);
 
     fn told() -> Test {
         let (give, orders) = channel();
         let (batches, seen) = channel();
         let (rests, rested) = channel();
-        (Aside::new(Told { orders, batches, rests }), give, seen, rested)
+        (Background::new(Told { orders, batches, rests }), give, seen, rested)
     }
 
     const LONG: Duration = Duration::from_secs(10);
 
     #[test]
     fn what_comes_while_it_works_is_the_next_batch_and_then_it_rests() {
-        let (aside, orders, batches, rests) = told();
-        assert!(aside.push(1, |_| true));
+        let (background, orders, batches, rests) = told();
+        assert!(background.push(1, |_| true));
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
-        aside.push(2, |_| true);
-        aside.push(3, |_| true);
+        background.push(2, |_| true);
+        background.push(3, |_| true);
         orders.send(Done::Yes).expect("a worker");
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![2, 3]));
         assert!(rests.try_recv().is_err(), "it rests only when there is nothing to do");
         orders.send(Done::Yes).expect("a worker");
         assert_eq!(rests.recv_timeout(LONG), Ok(()));
-        assert!(aside.settle(LONG).is_empty());
+        assert!(background.settle(LONG).is_empty());
     }
 
     #[test]
     fn a_worker_that_hangs_costs_no_more_than_the_patience_and_what_is_left_is_seen() {
-        let (aside, orders, batches, _rests) = told();
-        aside.push(1, |_| true);
+        let (background, orders, batches, _rests) = told();
+        background.push(1, |_| true);
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
-        aside.push(2, |_| true);
-        assert_eq!(aside.settle(Duration::ZERO), [1, 2]);
+        background.push(2, |_| true);
+        assert_eq!(background.settle(Duration::ZERO), [1, 2]);
         orders.send(Done::Yes).expect("a worker");
         orders.send(Done::Yes).expect("a worker");
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![2]));
-        assert!(aside.settle(LONG).is_empty());
+        assert!(background.settle(LONG).is_empty());
     }
 
     #[test]
     fn what_fails_is_tried_again_with_what_comes_next_and_at_the_end_but_not_in_a_loop() {
-        let (aside, orders, batches, rests) = told();
-        aside.push(1, |_| true);
+        let (background, orders, batches, rests) = told();
+        background.push(1, |_| true);
         orders.send(Done::No).expect("a worker");
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
         assert_eq!(rests.recv_timeout(LONG), Ok(()));
-        wait_until("the thread has ended", LONG, || aside.shared.lock().worker.is_some().then_some(()));
+        wait_until("the thread has ended", LONG, || background.shared.lock().worker.is_some().then_some(()));
         assert!(batches.try_recv().is_err());
-        aside.push(2, |_| true);
+        background.push(2, |_| true);
         orders.send(Done::No).expect("a worker");
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1, 2]));
-        wait_until("the thread has ended", LONG, || aside.shared.lock().worker.is_some().then_some(()));
+        wait_until("the thread has ended", LONG, || background.shared.lock().worker.is_some().then_some(()));
         orders.send(Done::No).expect("a worker");
-        assert_eq!(aside.settle(LONG), [1, 2]);
+        assert_eq!(background.settle(LONG), [1, 2]);
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1, 2]));
     }
 
     #[test]
     fn what_does_not_fit_is_not_taken() {
-        let (aside, orders, batches, _rests) = told();
-        aside.push(1, |_| true);
+        let (background, orders, batches, _rests) = told();
+        background.push(1, |_| true);
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
-        assert!(!aside.push(2, |queue| queue.is_empty()));
+        assert!(!background.push(2, |queue| queue.is_empty()));
         orders.send(Done::Yes).expect("a worker");
-        assert!(aside.settle(LONG).is_empty());
+        assert!(background.settle(LONG).is_empty());
     }
 }

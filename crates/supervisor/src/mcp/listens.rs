@@ -1,0 +1,86 @@
+//! The streams of change notifications that the client has open (`subscriptions/listen`, in the era without sessions).
+//!
+//! Such a call is answered when the stream ends, which may be never: nobody waits for it. A server that is started anew is
+//! asked again, with the same id, and what it says to that (that it listens) the client knows already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::relay::Envelope;
+
+pub(super) const METHOD: &str = "subscriptions/listen";
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+const META: &str = "io.modelcontextprotocol/subscriptionId";
+
+#[derive(Debug, Default)]
+pub(super) struct Listens {
+    /// The client's lines, by their ids.
+    open: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Those that were asked for again and not acknowledged yet.
+    again: BTreeSet<Vec<u8>>,
+}
+
+impl Listens {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_open(&self, id: &[u8]) -> bool {
+        self.open.contains_key(id)
+    }
+
+    pub(super) fn opened(&mut self, id: &[u8], line: Vec<u8>) {
+        self.open.insert(id.to_vec(), line);
+    }
+
+    /// By either side.
+    pub(super) fn closed(&mut self, id: &[u8]) {
+        self.open.remove(id);
+        self.again.remove(id);
+    }
+
+    /// What a server that was started anew is to be asked.
+    pub(super) fn ask_again(&mut self) -> Vec<u8> {
+        self.again = self.open.keys().cloned().collect();
+        self.open.values().flatten().copied().collect()
+    }
+
+    /// Whether this says no more than that it listens again, which the client need not know.
+    pub(super) fn is_said_again(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
+        if self.again.is_empty() || envelope.method() != Some(ACKNOWLEDGED) {
+            return false;
+        }
+        // An id is compared by its text, which is the client's own.
+        let id = |line: &Value| line["params"]["_meta"].get(META).map(|id| id.to_string().into_bytes());
+        let told: Value = serde_json::from_slice(line).unwrap_or_default();
+        id(&told).is_some_and(|id| self.again.remove(&id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_again_is_acknowledged_to_us_once() {
+        let mut listens = Listens::default();
+        let line = b"{\"id\":\"s\",\"method\":\"subscriptions/listen\"}\n".to_vec();
+        listens.opened(b"\"s\"", line.clone());
+        let said = r#"{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}"#;
+        let envelope = Envelope::of(said.as_bytes());
+        assert!(!listens.is_said_again(&envelope, said.as_bytes()), "the first is the client's");
+        assert_eq!(listens.ask_again(), line);
+        assert!(listens.is_said_again(&envelope, said.as_bytes()));
+        assert!(!listens.is_said_again(&envelope, said.as_bytes()));
+    }
+
+    #[test]
+    fn one_that_is_closed_is_not_asked_for_again() {
+        let mut listens = Listens::default();
+        listens.opened(b"1", b"{}\n".to_vec());
+        listens.closed(b"1");
+        assert!(listens.ask_again().is_empty());
+        assert_eq!(listens.len(), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether a newer instance has taken a server's place for the same client. Pure.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::berth::Facts;
+use crate::boot_time::from_ticks;
+use crate::event::RunId;
+
+/// The entries of one config are started together. Where the same command comes up with another environment so much
+/// later, somebody has edited the entry.
+pub(crate) const APART: Duration = Duration::from_mins(1);
+
+/// Who has taken its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Superseded {
+    /// The newer `run`.
+    pub by: RunId,
+    /// Whether it was started from an edited entry: the same command in the same folder, with another environment.
+    pub config_changed: bool,
+}
+
+impl Facts {
+    /// A newer `run` among these that has taken this one's place: of the same entry for the same client, or of an entry
+    /// that was edited, which is one that showed up at least `apart` later.
+    pub(crate) fn superseded_by<'a>(
+        &self,
+        all: impl IntoIterator<Item = &'a Self>,
+        apart: Duration,
+    ) -> Option<Superseded> {
+        let client = self.client.as_ref()?.identity?;
+        let is_for_client =
+            |other: &&Self| other.client.as_ref().and_then(|other| other.identity) == Some(client);
+        let siblings: Vec<&Self> = all.into_iter().filter(is_for_client).collect();
+        let newer = || siblings.iter().filter(|other| other.order() > self.order());
+        if let Some(same) = newer().find(|other| other.entry_key == self.entry_key) {
+            return Some(Superseded { by: same.run, config_changed: false });
+        }
+        let is_edited = |other: &&&Self| {
+            let variant = siblings.iter().filter(|sibling| sibling.entry_key == other.entry_key);
+            let first = variant.map(|sibling| sibling.began()).min().unwrap_or_default();
+            first >= self.began() + apart
+        };
+        newer()
+            .filter(|other| other.server_key == self.server_key && other.cwd == self.cwd)
+            .find(is_edited)
+            .map(|edited| Superseded { by: edited.run, config_changed: true })
+    }
+
+    /// Those that are alive in the order of their starts. Ids are in that of the wall clock, which may have been set since:
+    /// they only decide between two of one tick.
+    pub(crate) fn order(&self) -> (u64, RunId) {
+        (self.moored.start_ticks, self.run)
+    }
+
+    /// On the clock that nobody sets.
+    fn began(&self) -> Duration {
+        from_ticks(self.moored.start_ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use moored_containment::ProcessIdentity;
+
+    use super::*;
+    use crate::event::Client;
+    use crate::spec::Key;
+
+    /// A `run` of an entry, so many seconds after boot.
+    fn run(entry: u64, seconds: u64) -> Facts {
+        let us = ProcessIdentity::of(std::process::id()).expect("us");
+        let key = |number: u64| serde_json::from_value::<Key>(number.into()).expect("a key");
+        let ticks = seconds * rustix::param::clock_ticks_per_second();
+        Facts {
+            run: RunId::generate(),
+            moored: ProcessIdentity { start_ticks: ticks, ..us },
+            moored_version: "0".into(),
+            name: "srv".into(),
+            command: vec!["srv".into()],
+            cwd: "/".into(),
+            server_key: key(1),
+            entry_key: key(entry),
+            client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
+            started_at: Timestamp::UNIX_EPOCH,
+            log_file: None,
+            pid_file: None,
+            max_instances: None,
+        }
+    }
+
+    fn of(all: &[Facts]) -> Vec<Option<(usize, bool)>> {
+        let at = |run: RunId| all.iter().position(|facts| facts.run == run).expect("one of them");
+        let judged = all.iter().map(|facts| facts.superseded_by(all, APART));
+        judged.map(|newer| newer.map(|newer| (at(newer.by), newer.config_changed))).collect()
+    }
+
+    #[test]
+    fn a_newer_instance_of_the_same_entry_takes_the_place_at_once() {
+        assert_eq!(of(&[run(1, 10), run(1, 11)]), [Some((1, false)), None]);
+    }
+
+    #[test]
+    fn entries_of_one_config_that_share_a_command_do_not_take_each_others_place() {
+        // Twice, as for two sessions of one client.
+        let all = [run(1, 10), run(2, 11), run(1, 500), run(2, 501)];
+        assert_eq!(of(&all), [Some((2, false)), Some((3, false)), None, None]);
+    }
+
+    #[test]
+    fn an_edited_entry_takes_the_place_of_what_it_was() {
+        assert_eq!(of(&[run(1, 10), run(2, 200)]), [Some((1, true)), None]);
+    }
+
+    #[test]
+    fn another_client_or_another_server_takes_nobodys_place() {
+        let strangers = [
+            Facts { client: None, ..run(1, 200) },
+            Facts { cwd: "/tmp".into(), ..run(2, 200) },
+            Facts { server_key: serde_json::from_str("9").expect("a key"), ..run(3, 200) },
+        ];
+        for stranger in strangers {
+            assert_eq!(of(&[run(1, 10), stranger])[0], None);
+        }
+    }
+}
