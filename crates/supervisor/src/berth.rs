@@ -152,6 +152,11 @@ impl Found {
         }
     }
 
+    /// Whether it answers nobody any more: its socket is there, and nobody listens.
+    pub(crate) fn has_closed(&self) -> bool {
+        matches!(UnixStream::connect(&self.socket), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+    }
+
     /// Whether the process that the file names is a moored that holds its lock. Anybody of this user can write such a file,
     /// and name whom it likes.
     fn is_genuine(&self) -> bool {
@@ -304,6 +309,9 @@ mod tests {
         let berth = Berth::take(&folder, &ours).expect("a berth");
         let found = all(&folder).expect("a folder").pop().expect("ours");
         assert!(found.is_genuine());
+        assert!(!found.has_closed(), "it has not even opened");
+        drop(std::os::unix::net::UnixListener::bind(berth.socket()).expect("a socket"));
+        assert!(found.has_closed());
         // The same file, as somebody else could write it.
         let other = ProcessIdentity::of(1).expect("there is a first process");
         let forged = Found { facts: Facts { moored: other, ..ours }, ..found };

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::{
-    Command, Layer, ProcessIdentity, Recording, RuntimeDir, Stdio, SweepReport, Use, sweep,
+    Command, Layer, ProcessIdentity, ProcessTable, Recording, RuntimeDir, Stdio, SweepReport, Use, sweep,
 };
 use moored_testkit::{Bystander, Scratch, User};
+use rustix::process::Signal;
 
-use crate::common::traces::{names, records};
+use crate::common::send;
+use crate::common::traces::{names, records, wait_until_stopped};
 
 /// The record of a real session that has ended, with another owner, boot or process.
 struct Forged {
@@ -161,4 +163,23 @@ fn a_named_pipe_among_the_records_holds_nobody_up() {
     }
     assert_eq!(swept.expect("a sweep that ends").expect("a sweep"), 0);
     assert!(pipe.exists());
+}
+
+/// Somebody else holds the lock of a record whose owner is dead, and names a stopped process for its guardians: that one is
+/// somebody's job in the background, and stays so.
+#[test]
+fn a_stopped_stranger_on_record_is_not_set_going() {
+    let (_scratch, folder) = folder();
+    let (_stranger, pid, ticks) = stranger();
+    let stopped = ProcessIdentity::of(pid).expect("it lives");
+    assert!(send(&stopped, Signal::STOP));
+    wait_until_stopped(stopped);
+    let forged = Forged::new(&folder).with("owner", format!("{pid} {}", ticks + 1));
+    let line = format!("process {pid} {ticks}");
+    let path = forged.and(&line).and(&line).and(&line).write();
+    let held = fs::File::open(&path).expect("the record");
+    held.lock().expect("a lock");
+    sweep(&folder).expect("a sweep");
+    let table = ProcessTable::read().expect("a table");
+    assert_eq!(table.get(&stopped).map(|process| process.state), Some('T'));
 }

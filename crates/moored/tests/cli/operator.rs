@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
+use std::process::Stdio;
 use std::time::Duration;
 
 use moored_containment::{ProcessIdentity, RuntimeDir};
@@ -149,14 +150,12 @@ fn a_log_in_a_place_of_its_own_is_found_after_the_end() {
     assert_eq!((kept.code, kept.stdout.as_str()), (0, "oops\n"), "{kept:?}");
 }
 
-#[test]
-fn ps_shows_what_a_run_says_of_itself() {
-    let home = Home::new();
-    let folder = RuntimeDir::at(home.join("run")).expect("a folder");
+/// Of a `run` whose moored is this process.
+fn facts(moored: ProcessIdentity) -> Facts {
     let us = ProcessIdentity::of(std::process::id()).expect("us");
-    let facts = Facts {
+    Facts {
         run: RunId::generate(),
-        moored: us,
+        moored,
         moored_version: "0".into(),
         name: "context7".into(),
         command: ["npx", "-y", "@upstash/context7-mcp"].map(Into::into).to_vec(),
@@ -168,7 +167,36 @@ fn ps_shows_what_a_run_says_of_itself() {
         log_file: None,
         pid_file: None,
         max_instances: None,
-    };
+    }
+}
+
+/// It has closed its door and writes down its end: that is no failure of whoever wants it to end.
+#[test]
+fn one_that_is_at_its_end_is_shown_so_and_is_stopped_when_it_has_ended() {
+    let home = Home::new();
+    let folder = RuntimeDir::at(home.join("run")).expect("a folder");
+    let mut ending = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+    let berth = Berth::take(&folder, &facts(ProcessIdentity::of(ending.id()).expect("it"))).expect("a berth");
+    drop(UnixListener::bind(berth.socket()).expect("a socket"));
+    assert_eq!(home.json(&["ps", "--json"])["servers"][0]["state"], "ending");
+    let stopping = std::thread::spawn({
+        let mut stop = home.command(&["stop", "context7"]);
+        move || stop.output().expect("moored")
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!stopping.is_finished(), "it is waited for");
+    drop(ending.stdin.take());
+    ending.wait().expect("our child");
+    let stopped = stopping.join().expect("a stop");
+    assert_eq!(stopped.status.code(), Some(0), "{stopped:?}");
+}
+
+#[test]
+fn ps_shows_what_a_run_says_of_itself() {
+    let home = Home::new();
+    let folder = RuntimeDir::at(home.join("run")).expect("a folder");
+    let us = ProcessIdentity::of(std::process::id()).expect("us");
+    let facts = facts(us);
     let berth = Berth::take(&folder, &facts).expect("a berth");
     let listener = UnixListener::bind(berth.socket()).expect("a socket");
     let answering = std::thread::spawn(move || {

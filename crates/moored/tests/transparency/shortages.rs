@@ -1,4 +1,4 @@
-//! Too few processes, files that may not grow, a stderr that nobody reads: the server runs all the same, or it is said why not.
+//! Too few processes or files, files that may not grow, a stderr that nobody reads: the server runs all the same, or it is said why not.
 
 use std::os::unix::fs::chown;
 use std::time::Duration;
@@ -40,6 +40,25 @@ fn too_few_processes_are_told_or_do_no_harm() {
         scene.assert_nobody();
     }
     assert!(served > 0, "enough are enough");
+}
+
+/// The same with files; a shortage of ours is never taken for an end of the server's.
+#[test]
+fn too_few_files_are_told_or_do_no_harm() {
+    for scene in Scene::all() {
+        let mut served = 0;
+        for limit in 7..=40 {
+            let mut argv = vec![format!("--nofile={limit}:{limit}").into()];
+            argv.extend(scene.argv());
+            let output = scene.command("prlimit", argv).output().expect("prlimit");
+            match output.status.code() {
+                Some(0) => served += 1,
+                code => assert_eq!((code, served), (Some(125), 0), "{limit}: {output:?}"),
+            }
+            scene.assert_nobody();
+        }
+        assert!(served > 0, "enough are enough");
+    }
 }
 
 /// History and logs that may not grow any further are told of, and are no reason to die.

@@ -206,8 +206,9 @@ fn joined(
         // Who does not answer cannot be asked; what has processes has been started.
         state: match status {
             Some(status) => status.state,
-            None if tree.is_empty() => RunState::Starting,
-            None => RunState::Running,
+            None if !tree.is_empty() => RunState::Running,
+            None if found.has_closed() => RunState::Ending,
+            None => RunState::Starting,
         },
         verdict,
         reason,

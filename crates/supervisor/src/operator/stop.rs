@@ -15,6 +15,10 @@ use crate::control::{Reply, Request, StopBy};
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long a `run` that has closed its door may take to write down its end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// What became of a `run` that was to end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stopped {
@@ -87,7 +91,27 @@ impl Live {
         let begun = Instant::now();
         self.found.set_going();
         let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, PATIENCE);
-        self.stopped(outcome(answer), begun.elapsed())
+        let outcome = match outcome(answer) {
+            // It was at its end already, and had closed its door.
+            StopOutcome::Refused { .. } | StopOutcome::Failed { .. } if self.ends_by_itself() => {
+                StopOutcome::Ended { report: None }
+            }
+            outcome => outcome,
+        };
+        self.stopped(outcome, begun.elapsed())
+    }
+
+    /// Whether its moored ends soon, without being asked.
+    fn ends_by_itself(&self) -> bool {
+        let until = Instant::now() + LAST_WORDS;
+        // Could not look: it is there.
+        while self.found.facts.moored.is_alive().unwrap_or(true) {
+            if Instant::now() > until {
+                return false;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        true
     }
 
     fn stopped(&self, outcome: StopOutcome, took: Duration) -> Stopped {

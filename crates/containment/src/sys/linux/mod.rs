@@ -32,7 +32,7 @@ pub(crate) use process::{
     unblock_signals, wait_readable,
 };
 pub(crate) use procfs::{
-    boot_id, cookie_of, highest_pid, last_pid, lockers, now_in_nanos, now_in_ticks, pid_namespace,
+    boot_id, cookie_of, highest_pid, last_pid, lockers, name_of, now_in_nanos, now_in_ticks, pid_namespace,
     pid_namespace_is_gone, proc_is_ours, process_ids, program_of, stat_line, status_uid,
 };
 #[cfg(feature = "tokio")]

@@ -84,6 +84,13 @@ pub(crate) fn stat_line(pid: u32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/stat"))
 }
 
+/// The name that a process goes by.
+pub(crate) fn name_of(pid: u32) -> io::Result<Vec<u8>> {
+    let mut name = fs::read(format!("/proc/{pid}/comm"))?;
+    name.pop_if(|last| *last == b'\n');
+    Ok(name)
+}
+
 /// The real user of a process.
 pub(crate) fn status_uid(pid: u32) -> io::Result<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
