@@ -1,7 +1,8 @@
 //! The one task of a session: turns whatever happens into an event, asks `state` what follows, and does it.
 //!
-//! It owns the server, the queues and the conversation. What the bytes mean is in `traffic`, what an operator asks in
-//! `asked`, how a server starts and ends in `starting` and `ending`: parts of this driver that have a file of their own.
+//! It owns the server, the queues and the conversation. What is waited for is in `happened`, what the bytes mean in `traffic`,
+//! what an operator asks in `asked`, what is told in `telling`, how a server starts and ends in `starting` and `ending`: parts
+//! of this driver that have a file of their own.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
@@ -13,21 +14,22 @@ use moored_containment::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::aside::{Aside, look_around};
+use super::aside::Aside;
 use super::client::ClientProcess;
 use super::code::Code;
 use super::crashes::Crashes;
 use super::direct::hangup_of;
-use super::door::{Asked, Door};
+use super::door::Door;
+use super::happened::Happened;
 use super::keeper::{Keeper, News};
 use super::pid_file::PidFile;
-use super::pump::{Moved, Pump};
+use super::pump::Pump;
 use super::signals::{Heard, Signals};
-use super::start::{self, RunError, RunOutcome, Surroundings, event};
+use super::start::{self, RunError, RunOutcome, Surroundings};
 use super::state::{Action, Event, ONE_SHOT, State, draining_time, within_bound};
 use crate::berth::Facts;
 use crate::control::Reply;
-use crate::event::{Counters, EndCause, Ended, SleepReason, StartReason, Started, What};
+use crate::event::{Counters, SleepReason, StartReason, Started};
 use crate::mcp::{Replay, Talk};
 use crate::relay::Envelope;
 use crate::spec::ServerSpec;
@@ -37,8 +39,6 @@ use crate::superseding::Superseded;
 const FIRST: Duration = Duration::from_millis(150);
 /// How much of what a dead client had said is read at most.
 const MOST_LAST_WORDS: usize = 256;
-/// How long our own look around may go on when all else is over: what a dead session left takes its time to be ended.
-const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// What a driver is made of.
 pub(super) struct Parts {
@@ -135,18 +135,6 @@ pub(super) struct Driver {
     pub(super) waiting: Vec<crate::event::Event>,
 }
 
-/// One thing that happened.
-enum Happened {
-    Moved(Moved),
-    News(Option<News>),
-    Heard(Heard),
-    Asked(Option<Asked>),
-    Aside(Aside),
-    ClientGone,
-    HungUp,
-    Time,
-}
-
 impl Driver {
     pub(super) fn new(parts: Parts, warnings: &[String]) -> Self {
         let Parts { spec, facts, client, folder, pump, hangup, door, around } = parts;
@@ -228,23 +216,6 @@ impl Driver {
             self.watch_unread_input();
         }
         Ok(self.leave().await)
-    }
-
-    async fn next(&mut self, signals: &mut Signals) -> Happened {
-        let deadline = self.deadline();
-        let Self { pump, live, door, client, hangup, heard, .. } = self;
-        tokio::select! {
-            biased;
-            heard = signals.next() => Happened::Heard(heard),
-            news = news(live.as_mut()) => Happened::News(news),
-            () = until(deadline) => Happened::Time,
-            asked = asked(door.as_mut()) => Happened::Asked(asked),
-            Some(aside) = heard.recv() => Happened::Aside(aside),
-            () = gone(client.as_ref()) => Happened::ClientGone,
-            () = hung_up(hangup.as_mut()) => Happened::HungUp,
-            // The last: a flood of bytes must not keep anything else from being heard.
-            moved = pump.step() => Happened::Moved(moved),
-        }
     }
 
     fn handle(&mut self, happened: Happened) {
@@ -372,87 +343,6 @@ impl Driver {
         let _ = kill_process(getpid(), Signal::STOP);
     }
 
-    // === asides ===
-
-    /// The server has started: now there is time for the rest.
-    fn settle(&mut self) {
-        if self.settled_at.take().is_some() {
-            std::mem::take(&mut self.waiting).into_iter().for_each(&mut self.around.note);
-            self.looking = true;
-            look_around(&self.spec, self.asides.clone());
-        }
-    }
-
-    pub(super) async fn last_look(&mut self) {
-        self.settle();
-        let until = Instant::now() + LAST_LOOK;
-        while self.looking
-            && let Ok(Some(aside)) = tokio::time::timeout_at(until, self.heard.recv()).await
-        {
-            self.aside(aside);
-        }
-    }
-
-    fn aside(&mut self, aside: Aside) {
-        match aside {
-            Aside::Code(code) => self.code = code,
-            Aside::Swept(session) => self.swept(&session),
-            Aside::Died(facts) => self.bury(&facts),
-            Aside::Problem(problem) => self.warn(&problem),
-            Aside::Line(id, line) => {
-                // Unless it was answered with an error meanwhile.
-                if self.talk.settle(&id) {
-                    self.pump.push_line(&line);
-                }
-                self.note_quiet();
-            }
-            Aside::Room(done) => {
-                self.is_making_room = false;
-                if !self.held.is_empty() {
-                    self.dispatch(Event::Message);
-                }
-                let _ = done.send(());
-            }
-            Aside::Done => self.looking = false,
-        }
-    }
-
-    fn swept(&mut self, swept: &moored_containment::SweptSession) {
-        let (ended, survivors) = (swept.ended.len() as u64, swept.survivors.len() as u64);
-        if ended + survivors > 0 {
-            self.note(What::Swept { session: swept.session, ended, survivors });
-        }
-    }
-
-    /// The end of a `run` that could not tell it.
-    fn bury(&mut self, facts: &Facts) {
-        let ended = Ended {
-            why: EndCause::MooredKilled,
-            exit_code: None,
-            counters: Counters::default(),
-            report: None,
-        };
-        (self.around.note)(start::begun(facts));
-        (self.around.note)(event(facts, What::Ended(ended)));
-    }
-
-    // === telling ===
-
-    pub(super) fn note(&mut self, what: What) {
-        let event = event(&self.facts, what);
-        if self.settled_at.is_some() {
-            self.waiting.push(event);
-        } else {
-            (self.around.note)(event);
-        }
-    }
-
-    /// On stderr and on record.
-    pub(super) fn warn(&mut self, message: &str) {
-        self.pump.push_errors(format!("moored: {message}\n").as_bytes());
-        self.note(What::Warned { message: message.to_owned() });
-    }
-
     pub(super) fn update_pid_file(&self) {
         if let Some(file) = self.live.as_ref().and_then(|live| live.pid_file.as_ref()) {
             file.update(self.server_version.as_deref());
@@ -465,21 +355,7 @@ impl Driver {
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        [
-            self.settled_at,
-            self.tick_at,
-            self.idle_deadline(),
-            self.lifetime_deadline(),
-            self.catch_up_deadline(),
-            self.unread_until,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    fn catch_up_deadline(&self) -> Option<Instant> {
+    pub(super) fn catch_up_deadline(&self) -> Option<Instant> {
         self.replay.as_ref().map(|catching_up| catching_up.until)
     }
 
@@ -498,45 +374,5 @@ impl Driver {
         } else {
             self.consider_sleep(now);
         }
-    }
-}
-
-async fn news(live: Option<&mut Live>) -> Option<News> {
-    match live {
-        Some(live) => live.keeper.news().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn asked(door: Option<&mut Door>) -> Option<Asked> {
-    match door {
-        Some(door) => door.asked().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn gone(client: Option<&ClientProcess>) {
-    match client {
-        Some(client) => client.gone().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn hung_up(hangup: Option<&mut oneshot::Receiver<()>>) {
-    match hangup {
-        // An error means that nobody watches any more.
-        Some(hangup) => {
-            if hangup.await.is_err() {
-                std::future::pending().await
-            }
-        }
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

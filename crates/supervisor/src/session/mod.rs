@@ -27,10 +27,12 @@
 //!   server that crashes again and again is not started for a while (**Tripped**): calls are answered with an error at
 //!   once.
 //!
-//! `state` decides and is pure; `driver` is the one task that obeys it, with `traffic` for what the bytes mean, `asked`
-//! for the operator and the clock, `starting` and `ending`. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves the bytes, `client` finds out who asked, `door` answers the control
-//! socket, `crashes` remembers crashes across `run`s, `limit` keeps the instances few, `pid_file` and `code` look after
-//! the PID file and the program on disk.
+//! `state` decides and is pure; `driver` is the one task that obeys it, with `happened` for what it waits for, `traffic` for
+//! what the bytes mean, `asked` for the operator and the clock, `telling` for events and what comes back from threads,
+//! `starting` and `ending`. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves
+//! the bytes between our own files and `server_files`, `client` finds out who asked, `door` answers the control socket,
+//! `crashes` remembers crashes across `run`s, `limit` keeps the instances few, `pid_file` and `code` look after the PID file
+//! and the program on disk.
 
 mod aside;
 mod asked;
@@ -41,6 +43,7 @@ mod direct;
 mod door;
 mod driver;
 mod ending;
+mod happened;
 mod info;
 mod keeper;
 mod limit;
@@ -51,6 +54,7 @@ mod signals;
 mod start;
 mod starting;
 mod state;
+mod telling;
 mod traffic;
 
 pub use limit::NoRoom;
