@@ -6,6 +6,9 @@
 //!
 //! It execs, so the program has the pid, the stdio and the environment that the test gave. Root is dropped last, and the
 //! supplementary groups with it. Names of limits: `nofile`, `nproc`, `memlock`, `as`.
+//!
+//! Whoever started the tests may have done so in the background, or by `nohup`: then SIGINT, SIGQUIT or SIGHUP are ignored,
+//! which is inherited. The program has them as from a terminal.
 
 use std::ffi::OsString;
 use std::fs;
@@ -39,13 +42,27 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<std::c
         }
     }
     let program = args.next().ok_or_else(|| io::Error::other("no program after `--`"))?;
-    let mut command = Command::new(&program);
+    let mut command = if ignores_what_terminals_send() {
+        let mut env = Command::new("env");
+        env.arg("--default-signal=HUP,INT,QUIT").arg(&program);
+        env
+    } else {
+        Command::new(&program)
+    };
     command.args(args);
     gid.map(|gid| command.gid(gid));
     // With a uid, std clears the supplementary groups as well.
     uid.map(|uid| command.uid(uid));
     let error = command.exec();
     Err(io::Error::new(error.kind(), format!("`{}` does not start: {error}", program.display())))
+}
+
+fn ignores_what_terminals_send() -> bool {
+    const HUP_INT_QUIT: u64 = 0b111;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & HUP_INT_QUIT != 0
 }
 
 fn limit(resource: Resource, value: u64) -> io::Result<()> {
