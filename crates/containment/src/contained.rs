@@ -127,4 +127,26 @@ impl Contained {
         self.stdin = None;
         self.link.end(reason::REQUESTED, &ladder)
     }
+
+    /// Asks for what dropping it does, and does not wait: for an owner of several, who asks all of them before waiting for
+    /// any.
+    ///
+    /// ```
+    /// use moored_containment::{Command, Stdio};
+    ///
+    /// let start = || Command::new("cat").stdin(Stdio::Pipe).spawn();
+    /// let mut servers = [start()?, start()?];
+    /// servers.iter_mut().for_each(|server| server.ask_to_end());
+    /// for server in &mut servers {
+    ///     assert!(server.wait_ended()?.verified);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ask_to_end(&mut self) {
+        if self.link.owns() {
+            self.link.announce(reason::DROPPED);
+            self.stdin = None;
+            self.link.ask_dropped();
+        }
+    }
 }

@@ -77,10 +77,11 @@ fn heavy_the_same_driver_over_rmcp_and_over_this_crate() {
         in_flight,
     };
     let (daemons, deaf) = (format!("{misbehave} --daemon"), format!("{misbehave} --ignore-eof"));
+    let many = if std::env::var_os("MOORED_TEST_FULL").is_some() { 25 } else { 10 };
     // The last two take as long as the ladder each time.
     let cases = [
-        (case("clones kept, calls in flight", &stub(), 25, true), End::Exits),
-        (case("no clones kept", &stub(), 25, false), End::Exits),
+        (case("clones kept, calls in flight", &stub(), many, true), End::Exits),
+        (case("no clones kept", &stub(), many, false), End::Exits),
         (case("servers that leave a daemon", &daemons, 3, false), End::Exits),
         (case("servers that ignore EOF, clones kept", &deaf, 3, true), End::IsKilled),
     ];

@@ -60,7 +60,7 @@ fn storms_end(cell: Cell) {
 
 /// A storm takes most of its time to rise, some ten seconds where there are two cores.
 fn storms() -> usize {
-    if std::env::var_os("MOORED_TEST_FULL").is_some() { 10 } else { 2 }
+    if std::env::var_os("MOORED_TEST_FULL").is_some() { 10 } else { 1 }
 }
 
 #[test]

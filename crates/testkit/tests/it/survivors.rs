@@ -83,7 +83,8 @@ fn a_scan_over_hundreds_of_processes_is_quick() {
         Duration::try_from(cpu_time() - start).expect("a positive time")
     });
     let best = best.min().expect("some");
-    assert!(best < Duration::from_millis(15), "{best:?}");
+    // Some four times what a slow machine takes: a scan that looks at everybody more than once takes longer.
+    assert!(best < Duration::from_millis(60), "{best:?}");
 }
 
 #[test]
