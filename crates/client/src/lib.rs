@@ -49,7 +49,6 @@
 //!   message; how many messages the host's own handler works on at a time is not bounded.
 #![deny(rustdoc::broken_intra_doc_links)]
 
-mod back_off;
 mod call_error;
 mod event;
 mod generations;
@@ -65,6 +64,7 @@ mod owner;
 mod plan;
 mod registry;
 mod replaced;
+mod restart;
 mod set;
 mod shared;
 mod slot;
@@ -72,7 +72,6 @@ mod spec;
 mod transport;
 mod wire;
 
-pub use back_off::{BackOff, Restart};
 pub use call_error::CallError;
 pub use event::{Event, EventSender, Events, events};
 pub use handle::Handle;
@@ -80,10 +79,12 @@ pub use handler::AnyHandler;
 pub use launch::ConnectError;
 pub use lease::Lease;
 pub use life::EndedWhy;
+pub use moored_launch::BackOff;
 pub use mooring::Outcome;
 pub use options::{Replacing, ServerLimit, SetOptions};
 pub use plan::DuplicateName;
 pub use replaced::{EndedServer, FailedServer, ReplaceError, Replaced};
+pub use restart::Restart;
 pub use set::ServerSet;
 pub use slot::Connection;
 pub use spec::{ServerSpec, Start, Stderr};

@@ -23,7 +23,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::back_off::Restart;
+use crate::restart::Restart;
 use crate::spec::Start;
 
 /// Why a server is ended for good.
@@ -139,8 +139,9 @@ impl Lives {
 
 #[cfg(test)]
 mod tests {
+    use moored_launch::BackOff;
+
     use super::*;
-    use crate::back_off::BackOff;
 
     const SHORT: Duration = Duration::from_millis(5);
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use moored_containment::{Ladder, Layer, Use};
 
-use crate::back_off::Restart;
+use crate::restart::Restart;
 
 pub use command::Stderr;
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::Ladder;
-use moored_supervisor::spec::{Idle, OverLimit, Restart, Rules, ServerSpec, server_name};
+use moored_launch::{Idle, OverLimit, Restart, Rules, ServerSpec, server_name};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;

@@ -19,7 +19,7 @@ use crate::control::{Reply, Request};
 use crate::event::{Client, RunId};
 use crate::held_process::set_going;
 use crate::places::open_plain;
-use crate::spec::Key;
+use moored_launch::Key;
 
 const FILE: &str = "run";
 const SOCKET: &str = "sock";

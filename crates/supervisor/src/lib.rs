@@ -1,10 +1,9 @@
-//! A session's whole life: what to run, starting it contained, relaying it, putting it to sleep, ending it, and writing
+//! A session's whole life: starting a server contained, relaying it, putting it to sleep, ending it, and writing
 //! it down. Knows no HTTP and prints nothing.
 //!
 //! | room | owns |
 //! |---|---|
 //! | [`event`] | the one vocabulary of what happened; whoever writes, counts or shows only listens |
-//! | [`spec`] | what to run and by which rules, as a value |
 //! | [`session`] | the life of one `run`: deciding (`state`) and doing (`driver`) |
 //! | `relay` | bytes both ways: framing, limits, back-pressure, envelopes; no MCP method |
 //! | `mcp` | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |
@@ -29,6 +28,4 @@ pub mod operator;
 pub mod places;
 mod relay;
 pub mod session;
-pub mod spec;
-mod stable_hash;
 mod superseding;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use crate::event::RunId;
-use crate::stable_hash::stable_hash;
+use moored_launch::stable_hash;
 
 const DATABASE: &str = "state.db";
 const LOGS: &str = "logs";

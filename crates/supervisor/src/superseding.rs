@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::event::Client;
-    use crate::spec::Key;
+    use moored_launch::Key;
 
     /// A `run` of an entry, so many seconds after boot.
     fn run(entry: u64, seconds: u64) -> Facts {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::listens::{self, Listens};
 use super::tasks::Tasks;
 use crate::relay::Envelope;
-use crate::stable_hash::stable_hash;
+use moored_launch::stable_hash;
 
 /// A request that the client made once and that a server started anew is to be asked again.
 #[derive(Clone, Debug, PartialEq, Eq)]

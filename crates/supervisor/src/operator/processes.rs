@@ -10,7 +10,7 @@ use rustix::param::page_size;
 
 use super::row::ProcessRow;
 use crate::boot_time::{age_of, from_ticks};
-use crate::spec::masked;
+use moored_launch::masked;
 
 /// A process as it is shown, and what part of a processor it has used over its life.
 pub(super) fn measure(process: &Process) -> (ProcessRow, f64) {

@@ -8,7 +8,7 @@ use super::code::Code;
 use super::crashes::Crashes;
 use crate::berth::{self, Facts};
 use crate::on_thread::on_thread;
-use crate::spec::ServerSpec;
+use moored_launch::ServerSpec;
 
 /// What comes back from a thread.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use crate::boot_time::since_boot;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{EndCause, SleepReason};
 use crate::on_thread::on_thread;
-use crate::spec::Idle;
 use crate::superseding::{APART, Superseded};
+use moored_launch::Idle;
 
 /// How long whoever has made room for a wake waits for it, so that the next to count sees it.
 const WOKEN: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use tokio::io::unix::AsyncFd;
 use crate::event::Client;
 use crate::held_process::hold;
 use crate::relay::watch;
-use crate::spec::server_name;
+use moored_launch::server_name;
 
 /// How far up a holder is looked for: client, package runner, shells between.
 const GENERATIONS: usize = 8;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::stable_hash::stable_hash;
+use moored_launch::stable_hash;
 
 /// Longer ones are known by their time and length alone.
 const HASHED: u64 = 16 << 20;

@@ -15,7 +15,7 @@ use moored_containment::ServerExit;
 
 use crate::boot_time::since_boot;
 use crate::places::{UNSURPRISED, open_plain, private_file};
-use crate::spec::Key;
+use moored_launch::Key;
 
 const ENDING: &str = "crashes";
 const TOO_MANY: usize = 5;

@@ -32,8 +32,8 @@ use crate::control::Reply;
 use crate::event::{Counters, SleepReason, StartReason, Started};
 use crate::mcp::{Replay, Talk};
 use crate::relay::Envelope;
-use crate::spec::ServerSpec;
 use crate::superseding::Superseded;
+use moored_launch::ServerSpec;
 
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const FIRST: Duration = Duration::from_millis(150);

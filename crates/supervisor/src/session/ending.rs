@@ -14,7 +14,7 @@ use crate::control::Reply;
 use crate::event::{EndCause, Ended, What};
 use crate::mcp::{Failure, error_line, ids_in_batch};
 use crate::relay::Envelope;
-use crate::spec::Restart;
+use moored_launch::Restart;
 
 /// How long the client may take to fetch the server's last words, without fetching any.
 const LAST_WORDS: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use crate::berth::{self, Facts, Found};
 use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{RunId, SleepReason};
 use crate::places::{UNSURPRISED, private_file};
-use crate::spec::OverLimit;
+use moored_launch::OverLimit;
 
 /// How long an instance may take to say how it is.
 const ANSWER: Duration = Duration::from_millis(500);

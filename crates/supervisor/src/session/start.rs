@@ -21,7 +21,7 @@ use super::signals::survive_full_files;
 use crate::berth::{Berth, Facts};
 use crate::event::{Begun, Ended, Event, RunId, What};
 use crate::relay::{Inlet, Outlet};
-use crate::spec::ServerSpec;
+use moored_launch::ServerSpec;
 
 /// Launchers of the user's browser: what they open is the user's, not the server's.
 const LAUNCHERS: [&str; 6] =

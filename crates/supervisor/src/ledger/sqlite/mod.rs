@@ -25,7 +25,7 @@ use super::{
     DatabaseFault, EventQuery, Ledger, LedgerError, Lives, Retention, RunQuery, RunRow, StoredEvent,
 };
 use crate::event::{Event, RunId};
-use crate::stable_hash::stable_hash;
+use moored_launch::stable_hash;
 
 /// How long SQLite itself waits for others.
 const BUSY: Duration = Duration::from_secs(10);

@@ -2,43 +2,11 @@
 
 use std::time::Duration;
 
-/// What happens when a server ends although nobody asked it to.
-///
-/// ```
-/// use std::time::Duration;
-/// use moored_client::{BackOff, Restart, ServerSpec};
-///
-/// let patient = BackOff { first: Duration::from_secs(5), ..BackOff::default() };
-/// let spec = ServerSpec::new("files", "files-server").restart(Restart::AfterCrash(patient));
-/// let once = ServerSpec::new("files", "files-server").restart(Restart::Never);
-/// # assert_ne!(spec, once);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restart {
-    /// It stays ended, and its handles say so.
-    Never,
-    /// It is started again, after a wait that grows.
-    ///
-    /// ```
-    /// use moored_client::{BackOff, Restart, ServerSpec};
-    ///
-    /// let spec = ServerSpec::new("files", "files-server").restart(Restart::AfterCrash(BackOff::default()));
-    /// assert_eq!(spec, ServerSpec::new("files", "files-server"), "which is what you get unless told otherwise");
-    /// ```
-    AfterCrash(BackOff),
-}
-
-impl Default for Restart {
-    fn default() -> Self {
-        Self::AfterCrash(BackOff::default())
-    }
-}
-
 /// A wait that doubles with each failure in a row, up to a bound.
 ///
 /// ```
 /// use std::time::Duration;
-/// use moored_client::BackOff;
+/// use moored_launch::BackOff;
 ///
 /// let back_off = BackOff::default();
 /// assert_eq!(back_off.delay(1), Duration::from_millis(250));
@@ -70,7 +38,7 @@ impl BackOff {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use moored_client::BackOff;
+    /// use moored_launch::BackOff;
     ///
     /// let steady = BackOff { first: Duration::from_secs(3), most: Duration::from_secs(3), ..BackOff::default() };
     /// assert_eq!((steady.delay(1), steady.delay(9)), (Duration::from_secs(3), Duration::from_secs(3)));
@@ -82,7 +50,17 @@ impl BackOff {
     }
 
     /// How many failures in a row it is now, when the last life took so long.
-    pub(crate) fn count(&self, failures: u32, uptime: Duration) -> u32 {
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use moored_launch::BackOff;
+    ///
+    /// let back_off = BackOff::default();
+    /// assert_eq!(back_off.count(7, Duration::from_secs(1)), 8);
+    /// assert_eq!(back_off.count(7, back_off.steady), 1, "a long life is forgiven");
+    /// ```
+    #[must_use]
+    pub fn count(&self, failures: u32, uptime: Duration) -> u32 {
         if uptime >= self.steady { 1 } else { failures.saturating_add(1) }
     }
 }

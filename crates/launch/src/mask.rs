@@ -8,7 +8,7 @@ const MASK: &str = "***";
 /// after `=` or `:`, also in a query, an object or a line for a shell.
 ///
 /// ```
-/// use moored_supervisor::spec::masked;
+/// use moored_launch::masked;
 ///
 /// let masked = |words: &[&str]| masked(&words.iter().map(Into::into).collect::<Vec<_>>()).join(" ");
 /// assert_eq!(masked(&["srv", "--api-key", "abc", "--port", "1"]), "srv --api-key *** --port 1");

@@ -1,19 +1,13 @@
 //! What to run and by which rules: values, made from argv and settings, that know no clock and no process.
 
-mod mask;
-mod name;
-mod rules;
-
-pub use mask::masked;
-pub use name::server_name;
-pub use rules::{Idle, OverLimit, Restart, Rules};
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{Rules, masked};
 
 /// One server: its command, where it runs, and the rules for its life.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::Path;
 /// else the program, without folder, version and extension.
 ///
 /// ```
-/// use moored_supervisor::spec::server_name;
+/// use moored_launch::server_name;
 ///
 /// let name = |words: &str| server_name(&words.split(' ').map(Into::into).collect::<Vec<_>>());
 /// assert_eq!(name("npx -y @upstash/context7-mcp@1.2"), "context7-mcp");

@@ -2,7 +2,8 @@
 //! promise. It tells things apart; it keeps nobody out.
 
 /// FNV-1a, 64 bits.
-pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn stable_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -1,0 +1,27 @@
+//! What to run and how to treat it, as values that can be compared: for `moored run`, which relays a server, and for
+//! `moored-client`, which speaks to one. Pure: no clock, no file, no process, no SQL. Starting is containment's, and the
+//! life of what was started is the supervisor's and the client's.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `spec` | one server of `moored run`: its command, where it runs, and its rules; its keys |
+//! | `rules` | when it sleeps, how many there may be, what follows a crash |
+//! | `name` | what a server is called when the command line does not say |
+//! | `mask` | a command without its secrets |
+//! | `back_off` | how long to wait before a server that failed is started again |
+//! | `stable_hash` | a hash that is the same in every build |
+#![deny(rustdoc::broken_intra_doc_links)]
+
+mod back_off;
+mod mask;
+mod name;
+mod rules;
+mod spec;
+mod stable_hash;
+
+pub use back_off::BackOff;
+pub use mask::masked;
+pub use name::server_name;
+pub use rules::{Idle, OverLimit, Restart, Rules};
+pub use spec::{Key, ServerSpec};
+pub use stable_hash::stable_hash;
