@@ -4,15 +4,16 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `spec` | one server of `moored run`: its command, where it runs, and its rules; its keys |
+//! | `spec` | one server of `moored run`: its command, where it runs, and its rules |
 //! | `rules` | when it sleeps, how many there may be, what follows a crash |
 //! | `name` | what a server is called when the command line does not say |
 //! | `mask` | a command without its secrets |
 //! | `back_off` | how long to wait before a server that failed is started again |
-//! | `stable_hash` | a hash that is the same in every build |
+//! | `key`, `stable_hash` | numbers for values that are the same in every build |
 #![deny(rustdoc::broken_intra_doc_links)]
 
 mod back_off;
+mod key;
 mod mask;
 mod name;
 mod rules;
@@ -20,8 +21,9 @@ mod spec;
 mod stable_hash;
 
 pub use back_off::BackOff;
+pub use key::Key;
 pub use mask::masked;
 pub use name::server_name;
 pub use rules::{Idle, OverLimit, Restart, Rules};
-pub use spec::{Key, ServerSpec};
+pub use spec::ServerSpec;
 pub use stable_hash::stable_hash;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
+use crate::key::{Key, KeyWriter};
 use crate::{Rules, masked};
 
 /// One server: its command, where it runs, and the rules for its life.
@@ -34,32 +32,50 @@ impl ServerSpec {
     /// What all instances of the same server share: its name and its command.
     #[must_use]
     pub fn server_key(&self) -> Key {
-        Key::of(&(&self.name, &self.command))
+        KeyWriter::default().string(&self.name).list(&self.command).key()
     }
 
     /// What all instances of one entry of a client's config share: command, folder and environment.
     #[must_use]
     pub fn entry_key(&self) -> Key {
-        Key::of(&(&self.command, &self.cwd, &self.env))
+        KeyWriter::default().list(&self.command).string(&self.cwd).map(self.env.iter()).key()
     }
 }
 
-/// A number that stands for a value that we do not want to write down whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Key(u64);
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
 
-impl Key {
-    fn of(value: &impl std::hash::Hash) -> Self {
-        // Its keys are fixed, so two runs of one build agree; two builds need not.
-        let mut hasher = DefaultHasher::new();
-        value.hash(&mut hasher);
-        Self(hasher.finish())
+    use super::*;
+
+    fn time_server() -> ServerSpec {
+        ServerSpec {
+            name: "time".into(),
+            command: vec!["uvx".into(), "mcp-server-time".into()],
+            cwd: "/srv".into(),
+            env: [("TZ", "UTC"), ("A", "1")].map(|(name, value)| (name.into(), value.into())).into(),
+            rules: Rules::default(),
+        }
     }
-}
 
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
+    /// Files of other builds have these numbers in them: a change here makes two builds strangers to each other.
+    #[test]
+    fn keys_are_the_same_in_every_build() {
+        assert_eq!(time_server().server_key().to_string(), "c35e2a5f342c1149");
+        assert_eq!(time_server().entry_key().to_string(), "cc3bceea002a08df");
+        let no_text = OsString::from_vec(vec![0xff]);
+        let other =
+            ServerSpec { command: vec!["uvx".into(), no_text], env: BTreeMap::new(), ..time_server() };
+        assert_eq!(other.entry_key().to_string(), "a01e223817c6dd5b");
+    }
+
+    #[test]
+    fn the_name_tells_servers_apart_and_the_environment_tells_entries_apart() {
+        let named = ServerSpec { name: "clock".into(), ..time_server() };
+        assert_ne!(named.server_key(), time_server().server_key());
+        assert_eq!(named.entry_key(), time_server().entry_key());
+        let moved = ServerSpec { env: BTreeMap::new(), ..time_server() };
+        assert_eq!(moved.server_key(), time_server().server_key());
+        assert_ne!(moved.entry_key(), time_server().entry_key());
     }
 }
