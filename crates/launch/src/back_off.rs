@@ -1,4 +1,5 @@
-//! Pure: how long to wait before a server that failed is started again.
+//! How long to wait before a server that failed is started again, and when it has failed too often. Pure: how long a
+//! server lived and how long ago it crashed are passed in.
 
 use std::time::Duration;
 
@@ -25,15 +26,21 @@ pub struct BackOff {
 
 impl Default for BackOff {
     fn default() -> Self {
-        Self {
-            first: Duration::from_millis(250),
-            most: Duration::from_secs(30),
-            steady: Duration::from_secs(60),
-        }
+        Self::CLIENT
     }
 }
 
 impl BackOff {
+    /// What `moored-client` does unless told otherwise.
+    const CLIENT: Self = Self {
+        first: Duration::from_millis(250),
+        most: Duration::from_secs(30),
+        steady: Duration::from_secs(60),
+    };
+
+    /// What `moored run --restart on-crash` does.
+    pub const RUN: Self = Self { first: Duration::from_millis(500), ..Self::CLIENT };
+
     /// The wait after so many failures in a row.
     ///
     /// ```
@@ -63,6 +70,78 @@ impl BackOff {
     pub fn count(&self, failures: u32, uptime: Duration) -> u32 {
         if uptime >= self.steady { 1 } else { failures.saturating_add(1) }
     }
+
+    /// What follows the consecutive crash of this number, under this limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use moored_launch::{AfterCrash, BackOff, CrashLimit};
+    ///
+    /// let after = |crashes| BackOff::RUN.after_crash(crashes, CrashLimit::default());
+    /// assert_eq!(after(1), AfterCrash::StartAfter(Duration::from_millis(500)));
+    /// assert_eq!(after(4), AfterCrash::StartAfter(Duration::from_secs(4)));
+    /// assert_eq!(after(5), AfterCrash::CoolFor(Duration::from_secs(60)));
+    /// ```
+    #[must_use]
+    pub fn after_crash(&self, crashes: u32, limit: CrashLimit) -> AfterCrash {
+        if limit.is_reached(crashes) {
+            AfterCrash::CoolFor(limit.cooling)
+        } else {
+            AfterCrash::StartAfter(self.delay(crashes))
+        }
+    }
+}
+
+/// How often a server may crash before it is not started for a while.
+///
+/// ```
+/// use std::time::Duration;
+/// use moored_launch::CrashLimit;
+///
+/// let limit = CrashLimit::default();
+/// assert!(!limit.is_reached(4));
+/// assert!(limit.is_reached(5));
+/// assert!(limit.counts(Duration::from_secs(59)), "a crash of the last minute counts");
+/// assert!(!limit.counts(Duration::from_secs(60)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrashLimit {
+    /// This many crashes are too many.
+    pub crashes: u32,
+    /// How long it is not started then; an older crash no longer counts.
+    pub cooling: Duration,
+}
+
+impl Default for CrashLimit {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl CrashLimit {
+    /// Five, and a minute.
+    pub const DEFAULT: Self = Self { crashes: 5, cooling: Duration::from_secs(60) };
+
+    /// Whether this many crashes are too many.
+    #[must_use]
+    pub fn is_reached(&self, crashes: u32) -> bool {
+        crashes >= self.crashes
+    }
+
+    /// Whether a crash this long ago still counts.
+    #[must_use]
+    pub fn counts(&self, age: Duration) -> bool {
+        age < self.cooling
+    }
+}
+
+/// What follows a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCrash {
+    /// It is started again after this wait.
+    StartAfter(Duration),
+    /// It has crashed too often, and is not started for this long.
+    CoolFor(Duration),
 }
 
 #[cfg(test)]
@@ -74,10 +153,20 @@ mod tests {
     proptest! {
         #[test]
         fn the_wait_never_shrinks_and_is_bounded(failures in 0_u32..10_000) {
-            let back_off = BackOff::default();
-            prop_assert!(back_off.delay(failures) <= back_off.delay(failures + 1));
-            prop_assert!(back_off.delay(failures) >= back_off.first);
-            prop_assert!(back_off.delay(failures) <= back_off.most);
+            for back_off in [BackOff::default(), BackOff::RUN] {
+                prop_assert!(back_off.delay(failures) <= back_off.delay(failures + 1));
+                prop_assert!(back_off.delay(failures) >= back_off.first);
+                prop_assert!(back_off.delay(failures) <= back_off.most);
+            }
+        }
+
+        #[test]
+        fn a_server_is_started_again_until_the_limit_and_never_beyond_it(
+            crashes in 1_u32..10_000, most in 1_u32..100,
+        ) {
+            let limit = CrashLimit { crashes: most, ..CrashLimit::default() };
+            let starts = matches!(BackOff::RUN.after_crash(crashes, limit), AfterCrash::StartAfter(_));
+            prop_assert_eq!(starts, crashes < most);
         }
     }
 

@@ -8,7 +8,7 @@
 //! | `rules` | when it sleeps, how many there may be, what follows a crash |
 //! | `name` | what a server is called when the command line does not say |
 //! | `mask` | a command without its secrets |
-//! | `back_off` | how long to wait before a server that failed is started again |
+//! | `back_off` | how long to wait before a server that failed is started again, and when it has failed too often |
 //! | `key`, `stable_hash` | numbers for values that are the same in every build |
 #![deny(rustdoc::broken_intra_doc_links)]
 
@@ -20,7 +20,7 @@ mod rules;
 mod spec;
 mod stable_hash;
 
-pub use back_off::BackOff;
+pub use back_off::{AfterCrash, BackOff, CrashLimit};
 pub use key::Key;
 pub use mask::masked;
 pub use name::server_name;

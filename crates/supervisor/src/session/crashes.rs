@@ -15,11 +15,10 @@ use moored_containment::ServerExit;
 
 use crate::boot_time::since_boot;
 use crate::places::{UNSURPRISED, open_plain, private_file};
-use moored_launch::Key;
+use moored_launch::{CrashLimit, Key};
 
 const ENDING: &str = "crashes";
-const TOO_MANY: usize = 5;
-const WITHIN: Duration = Duration::from_secs(60);
+const LIMIT: CrashLimit = CrashLimit::DEFAULT;
 
 /// The file of one entry.
 #[derive(Clone, Debug)]
@@ -35,7 +34,8 @@ impl Crashes {
     /// If it has crashed too often lately: the code that it exited with last.
     pub(super) fn too_many(&self) -> Option<i32> {
         let recent = self.recent();
-        if recent.len() < TOO_MANY { None } else { recent.last().copied() }
+        let count = u32::try_from(recent.len()).unwrap_or(u32::MAX);
+        if LIMIT.is_reached(count) { recent.last().copied() } else { None }
     }
 
     /// What it exited with in the last minute.
@@ -46,7 +46,7 @@ impl Crashes {
         text.lines()
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(at, code)| Some((Duration::from_millis(at.parse().ok()?), code.parse().ok()?)))
-            .filter(|(at, _)| *at <= now && now.saturating_sub(*at) < WITHIN)
+            .filter(|(at, _)| *at <= now && LIMIT.counts(now.saturating_sub(*at)))
             .map(|(_, code)| code)
             .collect()
     }

@@ -14,12 +14,10 @@ use crate::control::Reply;
 use crate::event::{EndCause, Ended, What};
 use crate::mcp::{Failure, error_line, ids_in_batch};
 use crate::relay::Envelope;
-use moored_launch::Restart;
+use moored_launch::{BackOff, Restart};
 
 /// How long the client may take to fetch the server's last words, without fetching any.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// A server that lived this long did not crash in a row with the one before.
-const STABLE: Duration = Duration::from_secs(60);
 /// A server that lived this long has answered `initialize`, if it ever does.
 pub(super) const BEGINNING: Duration = Duration::from_secs(10);
 
@@ -57,7 +55,7 @@ impl Driver {
 
     pub(super) fn crashed(&mut self) {
         let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
-        self.crashes_in_a_row = if lived > STABLE { 1 } else { self.crashes_in_a_row + 1 };
+        self.crashes_in_a_row = BackOff::RUN.count(self.crashes_in_a_row, lived);
         self.dispatch(Event::Exited(Exit::Crashed(self.crashes_in_a_row)));
     }
 

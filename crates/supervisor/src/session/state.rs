@@ -3,15 +3,10 @@
 use std::time::Duration;
 
 use moored_containment::{Ladder, Rung};
+use moored_launch::{AfterCrash, BackOff, CrashLimit};
 
 use crate::event::{EndCause, StartReason};
 
-/// How often in a row a server may crash before it is not started for a while.
-const TOO_OFTEN: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long a server that crashed too often is not started.
-const COOLING: Duration = Duration::from_secs(60);
 /// How long calls in flight may keep a session alive whose client wrote them and left, but for somebody who reads.
 pub(super) const ONE_SHOT: Duration = Duration::from_secs(30);
 /// What is left for SIGTERM when calls in flight have taken all the time that there is for an ending.
@@ -265,11 +260,10 @@ pub(super) fn within_bound(ladder: Ladder, from: Rung, since_eof: Option<Duratio
 
 /// After a crash: how long to wait, or that it was one too many.
 fn after_crash(crashes_in_a_row: u32) -> (State, Vec<Action>) {
-    if crashes_in_a_row >= TOO_OFTEN {
-        return (State::Tripped, vec![FailCalls, Wait(COOLING)]);
+    match BackOff::RUN.after_crash(crashes_in_a_row, CrashLimit::DEFAULT) {
+        AfterCrash::CoolFor(time) => (State::Tripped, vec![FailCalls, Wait(time)]),
+        AfterCrash::StartAfter(time) => (State::BackingOff, vec![Wait(time)]),
     }
-    let doubled = 1 << crashes_in_a_row.saturating_sub(1).min(16);
-    (State::BackingOff, vec![Wait((FIRST_PAUSE * doubled).min(LONGEST_PAUSE))])
 }
 
 fn closing(cause: EndCause) -> (State, Vec<Action>) {
