@@ -202,7 +202,7 @@ impl Launched {
         error: ConnectError,
     ) -> (Option<Outcome>, ConnectError) {
         // There is no session yet that could end politely.
-        let ladder = Ladder { from: spec.ladder.from.max(Rung::Terminate), ..spec.ladder };
+        let ladder = Ladder { from: spec.launch.ladder.from.max(Rung::Terminate), ..spec.launch.ladder };
         let outcome = match &error {
             ConnectError::Handshake(_) if self.signs.silent.is_cancelled() => {
                 self.end_deaf_or_silent(ladder).await

@@ -51,7 +51,7 @@ impl Member {
 
 /// How long a server may take to be gone when it is told to: by then every ladder is at its end.
 pub(crate) fn longest<'a>(slots: impl IntoIterator<Item = &'a Arc<Slot>>) -> Duration {
-    let ladders = slots.into_iter().map(|slot| slot.spec.ladder);
+    let ladders = slots.into_iter().map(|slot| slot.spec.launch.ladder);
     let most = ladders.map(|ladder| ladder.bound().saturating_add(ladder.verify)).max();
     most.unwrap_or_default().saturating_add(SILENCE * 2)
 }

@@ -1,16 +1,17 @@
-//! What to run, and how to treat it: a value that can be compared, so that a replacement knows what has changed.
+//! What to run, and how to treat it: a value that can be compared, so that a replacement knows what has changed. What to
+//! run is a launch description of `moored_launch`; when to start it, stop it and start it again is said here.
 //!
 //! Nothing is started here; `command` makes of it what `launch` starts.
 
 mod command;
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use moored_containment::{Ladder, Layer, Use};
+use moored_launch::{Launch, LaunchStdio, StdioSource};
 
 use crate::restart::Restart;
 
@@ -54,16 +55,8 @@ pub enum Start {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerSpec {
-    name: String,
-    program: OsString,
-    args: Vec<OsString>,
-    env: BTreeMap<OsString, Option<OsString>>,
-    clear_env: bool,
-    cwd: Option<PathBuf>,
+    pub(crate) launch: Launch,
     stderr: Stderr,
-    keep: Vec<OsString>,
-    layers: Vec<(Layer, Use)>,
-    pub(crate) ladder: Ladder,
     pub(crate) connect_timeout: Duration,
     pub(crate) start: Start,
     pub(crate) idle: Option<Duration>,
@@ -79,17 +72,11 @@ impl ServerSpec {
     /// assert_eq!(spec.name(), "files");
     /// ```
     pub fn new(name: impl Into<String>, program: impl AsRef<OsStr>) -> Self {
+        let (pipe, ours) = (StdioSource::Pipe, StdioSource::Inherit);
+        let stdio = LaunchStdio { stdin: pipe, stdout: pipe, stderr: ours };
         Self {
-            name: name.into(),
-            program: program.as_ref().to_os_string(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            clear_env: false,
-            cwd: None,
+            launch: Launch { stdio, ..Launch::new(name, program) },
             stderr: Stderr::default(),
-            keep: Vec::new(),
-            layers: Vec::new(),
-            ladder: Ladder::default(),
             connect_timeout: Duration::from_secs(30),
             start: Start::default(),
             idle: None,
@@ -105,7 +92,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.launch.name
     }
 
     /// One more argument.
@@ -117,7 +104,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_os_string());
+        self.launch.args.push(arg.as_ref().to_os_string());
         self
     }
 
@@ -130,7 +117,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_os_string()));
+        self.launch = self.launch.args(args);
         self
     }
 
@@ -143,7 +130,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.insert(name.as_ref().to_os_string(), Some(value.as_ref().to_os_string()));
+        self.launch.env.set(name, value);
         self
     }
 
@@ -156,7 +143,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
-        self.env.insert(name.as_ref().to_os_string(), None);
+        self.launch.env.remove(name);
         self
     }
 
@@ -169,8 +156,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn env_clear(mut self) -> Self {
-        self.clear_env = true;
-        self.env.clear();
+        self.launch.env.clear();
         self
     }
 
@@ -183,7 +169,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn current_dir(mut self, path: impl AsRef<Path>) -> Self {
-        self.cwd = Some(path.as_ref().to_path_buf());
+        self.launch.cwd = Some(path.as_ref().to_path_buf());
         self
     }
 
@@ -210,7 +196,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn keep(mut self, program: impl AsRef<OsStr>) -> Self {
-        self.keep.push(program.as_ref().to_os_string());
+        self.launch.keep.push(program.as_ref().to_os_string());
         self
     }
 
@@ -224,7 +210,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn layer(mut self, layer: Layer, wanted: Use) -> Self {
-        self.layers.push((layer, wanted));
+        self.launch.layers.insert(layer, wanted);
         self
     }
 
@@ -239,7 +225,7 @@ impl ServerSpec {
     /// ```
     #[must_use]
     pub fn ladder(mut self, ladder: Ladder) -> Self {
-        self.ladder = ladder;
+        self.launch.ladder = ladder;
         self
     }
 
@@ -312,9 +298,9 @@ impl fmt::Debug for ServerSpec {
     /// Without arguments and values of variables, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerSpec")
-            .field("name", &self.name)
-            .field("program", &self.program)
-            .field("variables", &self.env.keys())
+            .field("name", &self.launch.name)
+            .field("program", &self.launch.program)
+            .field("env", &self.launch.env)
             .field("start", &self.start)
             .field("idle", &self.idle)
             .field("restart", &self.restart)

@@ -4,7 +4,9 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `spec` | one server of `moored run`: its command, where it runs, and its rules |
+//! | `launch` | the launch description, and how it becomes what containment starts |
+//! | `environment` | a server's variables: ours with changes, or its own |
+//! | `spec` | one server of `moored run`: what to launch, and its rules |
 //! | `rules` | when it sleeps, how many there may be, what follows a crash |
 //! | `name` | what a server is called when the command line does not say |
 //! | `mask` | a command without its secrets |
@@ -13,7 +15,9 @@
 #![deny(rustdoc::broken_intra_doc_links)]
 
 mod back_off;
+mod environment;
 mod key;
+mod launch;
 mod mask;
 mod name;
 mod rules;
@@ -21,7 +25,9 @@ mod spec;
 mod stable_hash;
 
 pub use back_off::{AfterCrash, BackOff, CrashLimit};
+pub use environment::{Environment, ProcessEnv};
 pub use key::Key;
+pub use launch::{Launch, LaunchStdio, StdioSource};
 pub use mask::masked;
 pub use name::server_name;
 pub use rules::{Idle, OverLimit, Restart, Rules};

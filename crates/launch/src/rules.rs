@@ -1,10 +1,9 @@
-//! The rules for a server's life, as the command line and the settings give them.
+//! The rules for a server's life under `moored run`, as the command line and the settings give them. How it is held and
+//! ended is part of the launch description.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use moored_containment::Ladder;
 use serde::{Deserialize, Serialize};
 
 /// When a server is put to sleep.
@@ -52,8 +51,6 @@ pub enum Restart {
 /// The rules for a server's life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// How it is ended.
-    pub ladder: Ladder,
     /// When it is put to sleep.
     pub idle: Idle,
     /// After how long it is put to sleep for the sake of a fresh start, as soon as it is idle.
@@ -70,14 +67,6 @@ pub struct Rules {
     pub pid_file: Option<PathBuf>,
     /// Whether `get_server_info` is added to the server's tools.
     pub info_tool: bool,
-    /// Programs that are meant to outlive the session.
-    pub keep: Vec<OsString>,
-    /// Held by a Landlock domain.
-    pub sealed: bool,
-    /// Held by a PID namespace.
-    pub strict: bool,
-    /// The server gets our own stdio; we only watch.
-    pub direct: bool,
     /// Where the server's stderr is kept, instead of the usual place.
     pub log_file: Option<PathBuf>,
     /// The longest message that is passed on.
@@ -87,7 +76,6 @@ pub struct Rules {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            ladder: Ladder::default(),
             idle: Idle::default(),
             max_lifetime: None,
             max_instances: None,
@@ -96,10 +84,6 @@ impl Default for Rules {
             server_version: None,
             pid_file: None,
             info_tool: false,
-            keep: Vec::new(),
-            sealed: false,
-            strict: false,
-            direct: false,
             log_file: None,
             line_limit: 64 << 20,
         }

@@ -11,11 +11,13 @@ mod units;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use moored_containment::Ladder;
-use moored_launch::{Idle, OverLimit, Restart, Rules, ServerSpec, server_name};
+use moored_containment::{Ladder, Layer, Use};
+use moored_launch::{
+    Idle, Launch, LaunchStdio, OverLimit, ProcessEnv, Restart, Rules, ServerSpec, server_name,
+};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -48,24 +50,18 @@ pub(crate) struct RunSettings {
     pub(crate) containers: Containers,
 }
 
-/// What a `run` finds around it.
-#[derive(Debug)]
-pub(crate) struct Around {
-    /// The working directory.
-    pub(crate) cwd: PathBuf,
-    /// The environment.
-    pub(crate) env: BTreeMap<OsString, OsString>,
-}
-
 impl RunSettings {
     /// Reads the settings of a `run`.
-    pub(crate) fn read(args: RunArgs, around: Around, files: Vec<SettingsFile>) -> Result<Self, Failure> {
-        let layers = Layers::of_run(&args, &around.env, files);
-        let rules = rules(&layers, &around)?;
+    pub(crate) fn read(
+        args: RunArgs,
+        process_env: ProcessEnv,
+        files: Vec<SettingsFile>,
+    ) -> Result<Self, Failure> {
+        let layers = Layers::of_run(&args, &process_env.env, files);
+        let rules = rules(&layers, &process_env)?;
         let containers = layers.one_of("containers", &CONTAINERS)?.unwrap_or_default();
-        let name = layers.text("name")?.unwrap_or_else(|| server_name(&args.command));
-        let Around { cwd, env } = around;
-        Ok(Self { spec: ServerSpec { name, command: args.command, cwd, env, rules }, containers })
+        let launch = launch(&layers, &args.command)?;
+        Ok(Self { spec: ServerSpec { launch, process_env, rules }, containers })
     }
 }
 
@@ -76,48 +72,53 @@ const CONTAINERS: [(&str, Containers); 4] = [
     ("session", Containers::Session),
 ];
 
-fn rules(layers: &Layers, around: &Around) -> Result<Rules, Failure> {
+/// The server runs where we were started, with the variables that we were started with: those are left as they are.
+fn launch(layers: &Layers, command: &[OsString]) -> Result<Launch, Failure> {
+    let name = layers.text("name")?.unwrap_or_else(|| server_name(command));
+    // The parser lets no empty command through; one that is empty all the same cannot be started, and is told so.
+    let (program, args) = command.split_first().map_or((OsString::new(), &[][..]), |(p, a)| (p.clone(), a));
+    let usual = Ladder::default();
+    let mut launch = Launch::new(name, program).args(args);
+    launch.ladder = usual
+        .grace(layers.read("grace", duration)?.unwrap_or(usual.grace))
+        .kill_after(layers.read("kill-after", duration)?.unwrap_or(usual.kill_after));
+    let is_on = |key| Ok::<bool, Failure>(layers.read(key, units::switch)?.unwrap_or_default());
+    launch.stdio = if is_on("direct")? { LaunchStdio::INHERITED } else { LaunchStdio::PIPED };
+    launch.keep = layers.list("keep");
+    for (key, layer) in [("sealed", Layer::Landlock), ("strict", Layer::Pidns)] {
+        if is_on(key)? {
+            refuse_to_keep(&launch, key)?;
+            launch.layers.insert(layer, Use::Required);
+        }
+    }
+    Ok(launch)
+}
+
+/// A kernel that ends everything at one stroke can spare nobody.
+fn refuse_to_keep(launch: &Launch, flag: &str) -> Result<(), Failure> {
+    if launch.keep.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::usage(format_args!("`--keep` cannot be used with `--{flag}`, which can spare nobody")).hint(
+        format_args!("leave out `--{flag}`, or `--keep` (it may come from the settings: moored config show)"),
+    ))
+}
+
+fn rules(layers: &Layers, process_env: &ProcessEnv) -> Result<Rules, Failure> {
     let usual = Rules::default();
-    let ladder = Ladder::default()
-        .grace(layers.read("grace", duration)?.unwrap_or(usual.ladder.grace))
-        .kill_after(layers.read("kill-after", duration)?.unwrap_or(usual.ladder.kill_after));
     let auto = layers.read("auto-idle", duration)?.map_or(usual.idle, Idle::Auto);
-    let rules = Rules {
-        ladder,
+    Ok(Rules {
         idle: layers.read("idle", |text| idle(text, auto))?.unwrap_or(auto),
         max_lifetime: layers.read("max-lifetime", lifetime)?.flatten(),
         max_instances: layers.read("max-instances", units::count)?.flatten(),
         over_limit: layers.one_of("over-limit", &OVER_LIMIT)?.unwrap_or_default(),
         restart: layers.one_of("restart", &RESTART)?.unwrap_or_default(),
         server_version: layers.text("server-version")?,
-        pid_file: layers.path("pid-file", &around.cwd),
+        pid_file: layers.path("pid-file", &process_env.cwd),
         info_tool: layers.read("info-tool", units::switch)?.unwrap_or_default(),
-        keep: layers.list("keep"),
-        sealed: layers.read("sealed", units::switch)?.unwrap_or_default(),
-        strict: layers.read("strict", units::switch)?.unwrap_or_default(),
-        direct: layers.read("direct", units::switch)?.unwrap_or_default(),
-        log_file: layers.path("log-file", &around.cwd),
+        log_file: layers.path("log-file", &process_env.cwd),
         line_limit: layers.read("line-limit", units::size)?.unwrap_or(usual.line_limit),
-    };
-    refuse_contradictions(&rules)?;
-    Ok(rules)
-}
-
-/// A kernel that ends everything at one stroke can spare nobody.
-fn refuse_contradictions(rules: &Rules) -> Result<(), Failure> {
-    let layer = if rules.sealed {
-        "--sealed"
-    } else if rules.strict {
-        "--strict"
-    } else {
-        return Ok(());
-    };
-    if rules.keep.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::usage(format_args!("`--keep` cannot be used with `{layer}`, which can spare nobody")).hint(
-        format_args!("leave out `{layer}`, or `--keep` (it may come from the settings: moored config show)"),
-    ))
+    })
 }
 
 const OVER_LIMIT: [(&str, OverLimit); 3] = [
@@ -152,9 +153,9 @@ fn lifetime(text: &str) -> Result<Option<Duration>, String> {
 
 /// Reads the whole of a settings file as `run` would, for `config check`.
 pub(crate) fn check(file: SettingsFile) -> Result<(), Failure> {
-    let around = Around { cwd: "/".into(), env: BTreeMap::new() };
+    let process_env = ProcessEnv { cwd: "/".into(), env: BTreeMap::new() };
     let args = RunArgs { command: vec!["check".into()], ..RunArgs::default() };
-    RunSettings::read(args, around, vec![file]).map(drop)
+    RunSettings::read(args, process_env, vec![file]).map(drop)
 }
 
 /// Where a path that stands in a file begins: beside that file.

@@ -127,7 +127,7 @@ impl Owner {
         stopped: Stopped,
         calls: DropGuard,
     ) -> (Over, Option<DropGuard>) {
-        let ladder = self.spec().ladder;
+        let ladder = self.spec().launch.ladder;
         let (over, outcome, calls) = match stopped {
             // Only the set cuts, and tells.
             Stopped::Gone(None) => {

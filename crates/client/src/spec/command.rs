@@ -1,4 +1,4 @@
-//! From a spec to what containment starts.
+//! From a spec to what containment starts: its launch description, with the file for its standard error opened.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -29,33 +29,17 @@ pub enum Stderr {
 impl ServerSpec {
     /// What containment starts, with pipes for the protocol.
     pub(crate) fn command(&self) -> Result<Command, ConnectError> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).label(&self.name).stdin(Stdio::Pipe).stdout(Stdio::Pipe).ladder(self.ladder);
-        command.stderr(match &self.stderr {
-            Stderr::Inherit => Stdio::Inherit,
-            Stderr::Null => Stdio::Null,
-            Stderr::File(path) => match File::options().append(true).create(true).open(path) {
-                Ok(file) => file.into(),
-                Err(source) => return Err(ConnectError::Stderr { path: path.clone(), source }),
-            },
-        });
-        if self.clear_env {
-            command.env_clear();
-        }
-        for (name, value) in &self.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        if let Some(cwd) = &self.cwd {
-            command.current_dir(cwd);
-        }
-        for program in &self.keep {
-            command.keep(program);
-        }
-        for (layer, wanted) in &self.layers {
-            command.layer(*layer, *wanted);
+        let mut command = self.launch.command();
+        match &self.stderr {
+            Stderr::Inherit => {}
+            Stderr::Null => {
+                command.stderr(Stdio::Null);
+            }
+            Stderr::File(path) => {
+                let file = File::options().append(true).create(true).open(path);
+                let file = file.map_err(|source| ConnectError::Stderr { path: path.clone(), source })?;
+                command.stderr(file.into());
+            }
         }
         Ok(command)
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moored_containment::RuntimeDir;
+use moored_launch::ProcessEnv;
 use moored_supervisor::event::RunId;
 use moored_supervisor::ledger::Writer;
 use moored_supervisor::log::{Limits, ServerLog};
@@ -17,24 +18,24 @@ use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::own_program::own_program;
 use crate::render;
-use crate::settings::{Around, Containers, RunSettings, candidates, read_all};
+use crate::settings::{Containers, RunSettings, candidates, read_all};
 
 pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
-    let around = around();
-    let files = read_all(&candidates(&around.cwd, &around.env))?;
+    let process_env = process_env();
+    let files = read_all(&candidates(&process_env.cwd, &process_env.env))?;
     for file in &files {
         for what in &file.unknown {
             render::say(&format!("moored: `{}` is passed over: {what}", file.path.display()));
         }
     }
-    let settings = RunSettings::read(args, around, files)?;
+    let settings = RunSettings::read(args, process_env, files)?;
     start(settings)
 }
 
 /// What we were started in. A working directory that was removed is no reason not to run.
-fn around() -> Around {
+fn process_env() -> ProcessEnv {
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    Around { cwd, env: std::env::vars_os().collect() }
+    ProcessEnv { cwd, env: std::env::vars_os().collect() }
 }
 
 /// Hands over to the session, and tells afterwards what could not be written down.
@@ -45,7 +46,7 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
             "moored: containers are not looked after yet: those that the server starts are left as they are",
         );
     }
-    let (name, run, state) = (spec.name.clone(), RunId::generate(), StateDir::of_user());
+    let (name, run, state) = (spec.launch.name.clone(), RunId::generate(), StateDir::of_user());
     let log_file = spec.rules.log_file.clone().or(state.as_ref().ok().map(|state| state.log_of(&name, run)));
     let folder = RuntimeDir::of_user();
     let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());

@@ -1,5 +1,7 @@
 //! What is meant by what was typed, in all orders of the places that can say it.
 
+use std::path::PathBuf;
+
 use super::*;
 
 fn typed_args(line: &str) -> RunArgs {
@@ -18,11 +20,15 @@ fn read(line: &str, env: &[(&str, &str)], files: &[(&str, &str)]) -> Result<RunS
         .map(|(path, text)| SettingsFile::parse(path.into(), text).expect("a settings file"))
         .collect();
     let env = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    RunSettings::read(typed_args(line), Around { cwd: "/work".into(), env }, files)
+    RunSettings::read(typed_args(line), ProcessEnv { cwd: "/work".into(), env }, files)
 }
 
 fn rules_of(line: &str, env: &[(&str, &str)], files: &[(&str, &str)]) -> Rules {
     read(line, env, files).expect("sound settings").spec.rules
+}
+
+fn launch_of(line: &str, env: &[(&str, &str)], files: &[(&str, &str)]) -> Launch {
+    read(line, env, files).expect("sound settings").spec.launch
 }
 
 fn message(result: Result<RunSettings, Failure>) -> (String, u8) {
@@ -36,9 +42,9 @@ fn message(result: Result<RunSettings, Failure>) -> (String, u8) {
 fn nothing_said_gives_the_defaults() {
     let settings = read("", &[], &[]).expect("sound settings");
     assert_eq!(settings.spec.rules, Rules::default());
-    assert_eq!(settings.spec.name, "srv");
-    assert_eq!(settings.spec.command, ["npx", "-y", "srv"]);
-    assert_eq!(settings.spec.cwd, PathBuf::from("/work"));
+    let usual = Launch { stdio: LaunchStdio::PIPED, ..Launch::new("srv", "npx").args(["-y", "srv"]) };
+    assert_eq!(settings.spec.launch, usual);
+    assert_eq!(settings.spec.cwd(), PathBuf::from("/work"));
     assert_eq!(settings.containers, Containers::Off);
 }
 
@@ -49,7 +55,6 @@ fn every_option_of_a_run_is_understood() {
          --containers session --direct --log-file /l/x.log --line-limit 1M";
     let settings = read(line, &[], &[]).expect("sound settings");
     let expected = Rules {
-        ladder: Ladder::default().grace(Duration::from_secs(1)).kill_after(Duration::from_millis(500)),
         idle: Idle::After(Duration::from_mins(15)),
         max_lifetime: Some(Duration::from_hours(1)),
         max_instances: Some(3),
@@ -58,17 +63,21 @@ fn every_option_of_a_run_is_understood() {
         server_version: Some("1.2".into()),
         pid_file: Some("/work/a.pid".into()),
         info_tool: true,
-        keep: vec!["tmux".into(), "adb".into()],
-        sealed: false,
-        strict: false,
-        direct: true,
         log_file: Some("/l/x.log".into()),
         line_limit: 1 << 20,
     };
     assert_eq!(settings.spec.rules, expected);
-    assert_eq!((settings.spec.name.as_str(), settings.containers), ("n", Containers::Session));
-    let rules = rules_of("--sealed --strict", &[], &[]);
-    assert_eq!((rules.sealed, rules.strict), (true, true));
+    let expected = Launch {
+        ladder: Ladder::default().grace(Duration::from_secs(1)).kill_after(Duration::from_millis(500)),
+        keep: vec!["tmux".into(), "adb".into()],
+        stdio: LaunchStdio::INHERITED,
+        ..Launch::new("n", "npx").args(["-y", "srv"])
+    };
+    assert_eq!(settings.spec.launch, expected);
+    assert!(settings.spec.is_direct());
+    assert_eq!(settings.containers, Containers::Session);
+    let launch = launch_of("--sealed --strict", &[], &[]);
+    assert_eq!(launch.layers, [(Layer::Landlock, Use::Required), (Layer::Pidns, Use::Required)].into());
 }
 
 #[test]
@@ -76,18 +85,18 @@ fn a_flag_beats_the_environment_which_beats_a_file_and_the_nearest_file_wins() {
     let near = ("/work/moored.toml", "[run]\ngrace = '3s'");
     let far = ("/etc/moored/config.toml", "[run]\ngrace = '4s'\nkill-after = '5s'\nsealed = true");
     let env = [("MOORED_GRACE", "2500ms")];
-    let grace = |line, env: &[(&str, &str)], files: &[(&str, &str)]| rules_of(line, env, files).ladder.grace;
+    let grace = |line, env: &[(&str, &str)], files: &[(&str, &str)]| launch_of(line, env, files).ladder.grace;
     assert_eq!(grace("--grace 1s", &env, &[near, far]), Duration::from_secs(1));
     assert_eq!(grace("", &env, &[near, far]), Duration::from_millis(2500));
     assert_eq!(grace("", &[], &[near, far]), Duration::from_secs(3));
     assert_eq!(grace("", &[], &[far]), Duration::from_secs(4));
-    let rules = rules_of("--sealed=false", &env, &[near, far]);
-    assert_eq!((rules.ladder.kill_after, rules.sealed), (Duration::from_secs(5), false));
+    let launch = launch_of("--sealed=false", &env, &[near, far]);
+    assert_eq!((launch.ladder.kill_after, launch.layers.len()), (Duration::from_secs(5), 0));
 }
 
 #[test]
 fn an_empty_variable_says_nothing() {
-    assert_eq!(rules_of("", &[("MOORED_GRACE", "")], &[]).ladder, Ladder::default());
+    assert_eq!(launch_of("", &[("MOORED_GRACE", "")], &[]).ladder, Ladder::default());
 }
 
 #[test]
@@ -111,9 +120,9 @@ fn values_of_a_file_may_be_numbers_switches_and_lists() {
     let text = "[run]\nmax-instances = 3\ninfo-tool = true\nkeep = ['tmux', 'adb']\nlog-file = 'x.log'";
     let rules = rules_of("", &[], &[("/etc/moored/config.toml", text)]);
     assert_eq!((rules.max_instances, rules.info_tool), (Some(3), true));
-    assert_eq!(rules.keep, ["tmux", "adb"]);
+    assert_eq!(launch_of("", &[], &[("/etc/moored/config.toml", text)]).keep, ["tmux", "adb"]);
     assert_eq!(rules.log_file, Some("/etc/moored/x.log".into()), "beside the file that names it");
-    assert_eq!(rules_of("", &[("MOORED_KEEP", "a,b")], &[]).keep, ["a", "b"]);
+    assert_eq!(launch_of("", &[("MOORED_KEEP", "a,b")], &[]).keep, ["a", "b"]);
 }
 
 #[test]
@@ -135,7 +144,7 @@ fn zero_patience_that_would_mean_never_or_always_is_refused() {
     for line in ["--idle 0s", "--max-lifetime 0s", "--max-instances 0", "--line-limit 0"] {
         assert_eq!(message(read(line, &[], &[])).1, 2, "{line}");
     }
-    assert_eq!(rules_of("--grace 0s --kill-after 0", &[], &[]).ladder.grace, Duration::ZERO);
+    assert_eq!(launch_of("--grace 0s --kill-after 0", &[], &[]).ladder.grace, Duration::ZERO);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) enum Aside {
 
 /// Looks at the code behind a server that was started again: it may be newer than that of the one before.
 pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
-    let (command, cwd) = (spec.command.clone(), spec.cwd.clone());
+    let (command, cwd) = (spec.launch.argv(), spec.cwd());
     // Without a thread it is as if there were no code to look at.
     let _ = on_thread(move || {
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
@@ -39,7 +39,7 @@ pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>
 }
 
 pub(super) fn look_around(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>) {
-    let (command, cwd, told) = (spec.command.clone(), spec.cwd.clone(), tell.clone());
+    let (command, cwd, told) = (spec.launch.argv(), spec.cwd(), tell.clone());
     let looking = on_thread(move || {
         // Nobody listens any more if the session was that short.
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));

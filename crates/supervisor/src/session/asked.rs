@@ -98,7 +98,7 @@ impl Driver {
             State::Serving => {}
             _ => return Some("it is not serving".into()),
         }
-        if self.spec.rules.direct {
+        if self.spec.is_direct() {
             return Some("its client talks to it directly".into());
         }
         if self.is_given_up() {
@@ -162,7 +162,7 @@ impl Driver {
     fn run_state(&self) -> RunState {
         match self.state {
             State::Starting(_) | State::BackingOff | State::Crashed(_) => RunState::Starting,
-            State::Serving if self.talk.is_settled() || self.spec.rules.direct => RunState::Running,
+            State::Serving if self.talk.is_settled() || self.spec.is_direct() => RunState::Running,
             State::Serving => RunState::Starting,
             State::Draining | State::Interrupted | State::Ending(_) | State::FallingAsleep => {
                 RunState::Ending
@@ -176,7 +176,7 @@ impl Driver {
 
     fn may_think_of_sleep(&self) -> bool {
         self.state == State::Serving
-            && !self.spec.rules.direct
+            && !self.spec.is_direct()
             && (self.talk.is_settled() || self.talk.is_unanswered())
     }
 

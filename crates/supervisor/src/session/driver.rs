@@ -257,7 +257,7 @@ impl Driver {
     /// The other end of a stdin that we do not read is closed.
     fn hung_up(&mut self) {
         self.hangup = None;
-        if !self.spec.rules.direct {
+        if !self.spec.is_direct() {
             // What it said last is still to be read, but not for ever.
             let patience = self.eof_patience();
             self.unread_until = Some(Instant::now() + patience);
@@ -277,7 +277,7 @@ impl Driver {
             return ONE_SHOT;
         }
         let since = self.eof_at.get_or_insert_with(Instant::now).elapsed();
-        draining_time(&self.spec.rules.ladder).saturating_sub(since)
+        draining_time(&self.spec.launch.ladder).saturating_sub(since)
     }
 
     /// Nobody would see the end of an input that is not read.
@@ -321,7 +321,7 @@ impl Driver {
     }
 
     fn end_tree(&mut self, from: Rung) {
-        let ladder = within_bound(self.spec.rules.ladder, from, self.eof_at.map(|at| at.elapsed()));
+        let ladder = within_bound(self.spec.launch.ladder, from, self.eof_at.map(|at| at.elapsed()));
         if let Some(live) = &self.live {
             live.keeper.end(ladder);
         }

@@ -44,7 +44,7 @@ impl Driver {
     /// What is said directly is not heard: there its age has to tell.
     fn is_past_beginning(&self) -> bool {
         let lived = self.live.as_ref().map_or(Duration::ZERO, |live| live.since.elapsed());
-        self.talk.is_settled() || self.spec.rules.direct && lived > BEGINNING
+        self.talk.is_settled() || self.spec.is_direct() && lived > BEGINNING
     }
 
     /// Somebody who speaks MCP may be there: what is typed into a terminal, or runs in a script, is nobody's crash loop.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError, Stdio};
+use moored_containment::{Command, ProcessIdentity, RuntimeDir, StartError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use tokio::sync::oneshot;
@@ -128,12 +128,12 @@ async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, Run
     let door = berth.as_ref().and_then(|berth| {
         Door::open(&berth.socket()).map_err(|error| warnings.push(not_findable(&error))).ok()
     });
-    let pump = if spec.rules.direct {
+    let pump = if spec.is_direct() {
         Pump::idle()
     } else {
         pump(stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), spec.rules.line_limit)?
     };
-    let hangup = if spec.rules.direct { Some(watch_hangup(stdin.as_fd())?) } else { None };
+    let hangup = if spec.is_direct() { Some(watch_hangup(stdin.as_fd())?) } else { None };
     let parts = Parts { spec, facts, client, folder, pump, hangup, door, around };
     let outcome = Driver::new(parts, &warnings).live().await;
     drop(berth);
@@ -179,10 +179,10 @@ fn facts(
         run: around.run,
         moored: ProcessIdentity::of(std::process::id()).map_err(RunError::NoProc)?,
         moored_version: around.version.to_owned(),
-        name: spec.name.clone(),
-        command: spec.masked_command(),
-        cwd: readable(&spec.cwd),
-        server_key: spec.server_key(),
+        name: spec.launch.name.clone(),
+        command: spec.launch.masked_argv(),
+        cwd: readable(&spec.cwd()),
+        server_key: spec.launch.server_key(),
         entry_key: spec.entry_key(),
         client: client.map(|found| found.client.clone()),
         started_at: Timestamp::now(),
@@ -234,29 +234,13 @@ fn watch_hangup(stdin: BorrowedFd<'_>) -> Result<oneshot::Receiver<()>, RunError
 
 /// Where it is, from wherever one looks: the guardians are in `/`.
 fn pid_file(spec: &ServerSpec) -> Option<PathBuf> {
-    spec.rules.pid_file.as_ref().map(|path| spec.cwd.join(path))
+    spec.rules.pid_file.as_ref().map(|path| spec.cwd().join(path))
 }
 
 /// The server's command, contained by the rules.
 pub(super) fn command(spec: &ServerSpec, remove_pid_file: &[OsString]) -> Command {
-    let rules = &spec.rules;
-    let (program, args) =
-        spec.command.split_first().map_or((OsString::new(), &[][..]), |(p, a)| (p.clone(), a));
-    let mut command = Command::new(program);
-    command.args(args).label(&spec.name).ladder(rules.ladder);
-    if !rules.direct {
-        command.stdin(Stdio::Pipe).stdout(Stdio::Pipe).stderr(Stdio::Pipe);
-    }
-    if rules.sealed {
-        command.sealed();
-    }
-    if rules.strict {
-        command.strict();
-    }
-    for program in &rules.keep {
-        command.keep(program);
-    }
-    if !rules.sealed && !rules.strict {
+    let mut command = spec.launch.command();
+    if !spec.launch.spares_nobody() {
         for launcher in LAUNCHERS {
             command.keep(launcher);
         }

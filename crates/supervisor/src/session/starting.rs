@@ -89,11 +89,11 @@ impl Driver {
         self.gave_up = true;
         self.exit_code = Some(code);
         // Where the client is to talk to the server itself, nobody could answer it: it learns by our end.
-        let direct = self.spec.rules.direct;
+        let direct = self.spec.is_direct();
         self.state = if direct { State::Ended(EndCause::CrashLoop) } else { State::Tripped };
         self.warn(&format!(
             "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
-            self.spec.name
+            self.spec.launch.name
         ));
     }
 }

@@ -89,7 +89,10 @@ impl Driver {
 
     fn client_message(&mut self, line: Bytes<'_>, envelope: Envelope) {
         if self.state == State::Tripped {
-            let why = format!("`{}` crashes again and again, and is not started for a while", self.spec.name);
+            let why = format!(
+                "`{}` crashes again and again, and is not started for a while",
+                self.spec.launch.name
+            );
             return self.refuse(&envelope, &line, Failure::NotStarted, &why);
         }
         if self.is_for_us(&envelope, &line) {
