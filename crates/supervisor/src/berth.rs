@@ -146,14 +146,14 @@ impl Found {
 
 impl Found {
     /// A moored that somebody stopped sees nothing: no end of its input, no death of its client, no request. It goes on then.
-    pub(crate) fn set_going(&self) {
+    pub fn set_going(&self) {
         if self.is_genuine() {
             set_going(&self.facts.moored);
         }
     }
 
     /// Whether it answers nobody any more: its socket is there, and nobody listens.
-    pub(crate) fn has_closed(&self) -> bool {
+    pub fn has_closed(&self) -> bool {
         matches!(UnixStream::connect(&self.socket), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
     }
 

@@ -1,5 +1,6 @@
 //! A session's whole life: starting a server contained, relaying it, putting it to sleep, ending it, and writing
-//! it down. Knows no HTTP and prints nothing.
+//! it down. Knows no HTTP and prints nothing. What to run is said in `moored_launch`; whoever looks from outside is
+//! `moored_operator`.
 //!
 //! | room | owns |
 //! |---|---|
@@ -9,14 +10,15 @@
 //! | `mcp` | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |
 //! | [`berth`] | where a `run` can be found while it lives: its locked file and its control socket |
 //! | [`control`] | what is said over that socket |
+//! | [`superseding`] | whether a newer instance has taken a server's place (pure) |
 //! | [`ledger`] | history; losing it loses no safety |
 //! | [`log`] | each server's stderr: kept, rotated, followed |
 //! | [`places`] | where history and logs are kept |
-//! | [`operator`] | every verb that an operator has, once |
+//! | [`boot_time`] | the clock that start ticks count on |
 
 mod background;
 pub mod berth;
-mod boot_time;
+pub mod boot_time;
 pub mod control;
 pub mod event;
 mod held_process;
@@ -24,8 +26,7 @@ pub mod ledger;
 pub mod log;
 mod mcp;
 mod on_thread;
-pub mod operator;
 pub mod places;
 mod relay;
 pub mod session;
-mod superseding;
+pub mod superseding;

@@ -10,7 +10,7 @@ use crate::event::RunId;
 
 /// The entries of one config are started together. Where the same command comes up with another environment so much
 /// later, somebody has edited the entry.
-pub(crate) const APART: Duration = Duration::from_mins(1);
+pub const APART: Duration = Duration::from_mins(1);
 
 /// Who has taken its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Superseded {
 impl Facts {
     /// A newer `run` among these that has taken this one's place: of the same entry for the same client, or of an entry
     /// that was edited, which is one that showed up at least `apart` later.
-    pub(crate) fn superseded_by<'a>(
+    pub fn superseded_by<'a>(
         &self,
         all: impl IntoIterator<Item = &'a Self>,
         apart: Duration,

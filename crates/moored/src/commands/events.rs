@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use moored_containment::{EndReport, ServerExit};
+use moored_operator::{Operator, cause};
 use moored_supervisor::event::{Ended, Event, SleepReason, StartReason, Started, What};
 use moored_supervisor::ledger::EventQuery;
-use moored_supervisor::operator::{Operator, cause};
 
 use super::history;
 use crate::args::EventsArgs;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use moored_operator::{Details, Named, Operator, ServerRow, find};
 use moored_supervisor::ledger::{EventQuery, RunRow, StoredEvent};
-use moored_supervisor::operator::{Details, Named, Operator, ServerRow, find};
 use serde::Serialize;
 
 use super::events::event_line;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use moored_containment::ProcessIdentity;
+use moored_operator::{Named, Operator, find};
 use moored_supervisor::log::{Follow, tail};
-use moored_supervisor::operator::{Named, Operator, find};
 
 use super::history;
 use crate::args::LogsArgs;

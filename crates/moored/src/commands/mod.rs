@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
-use moored_supervisor::operator::{FindError, History, HistoryError, Operator, OperatorError};
+use moored_operator::{FindError, History, HistoryError, Operator, OperatorError};
 
 use crate::args::{Typed, Verb, written_out};
 use crate::exit::{Exit, Failure};

@@ -1,8 +1,8 @@
 //! `moored ps`: every server that moored runs, as a table, a tree, JSON or bare ids.
 
 use anstyle::Style;
+use moored_operator::{Operator, ServerRow, Verdict};
 use moored_supervisor::control::RunState;
-use moored_supervisor::operator::{Operator, ServerRow, Verdict};
 
 use super::history;
 use crate::args::PsArgs;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
-use moored_supervisor::operator::{Live, Operator, StopOutcome, Stopped, find};
+use moored_operator::{Live, Operator, StopOutcome, Stopped, find};
 
 use crate::args::StopArgs;
 use crate::exit::{Exit, Failure};

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use moored_containment::StrengthLevel;
 
-use super::look::Operator;
-use super::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
-use crate::control::RunState;
-use crate::event::{EndCause, RunId, What};
-use crate::ledger::{
+use crate::look::Operator;
+use crate::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
+use moored_supervisor::control::RunState;
+use moored_supervisor::event::{EndCause, RunId, What};
+use moored_supervisor::ledger::{
     EventQuery, Ledger, LedgerError, RunQuery, RunRow, SqliteLedger, StoredEvent, import_spool, lives,
 };
-use crate::places::{PlaceError, StateDir};
+use moored_supervisor::places::{PlaceError, StateDir};
 
 /// History could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -168,7 +168,7 @@ mod tests {
     use moored_testkit::{Scratch, User};
 
     use super::*;
-    use crate::event::{Begun, Counters, Ended, Event};
+    use moored_supervisor::event::{Begun, Counters, Ended, Event};
 
     fn begun(run: RunId, moored: ProcessIdentity, at: i64) -> Event {
         let what = What::Begun(Begun {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use moored_containment::{EndReport, ProcessIdentity};
 use serde::Serialize;
 
-use super::look::Live;
-use crate::control::{Reply, Request, StopBy};
+use crate::look::Live;
+use moored_supervisor::control::{Reply, Request, StopBy};
 
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);

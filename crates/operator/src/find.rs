@@ -8,7 +8,7 @@ pub trait Named {
     fn name(&self) -> &str;
 }
 
-impl Named for super::ServerRow {
+impl Named for crate::ServerRow {
     fn id(&self) -> &str {
         &self.id
     }
@@ -18,7 +18,7 @@ impl Named for super::ServerRow {
     }
 }
 
-impl Named for super::Live {
+impl Named for crate::Live {
     fn id(&self) -> &str {
         &self.row.id
     }

@@ -11,13 +11,13 @@ use moored_containment::{
 };
 use serde::Serialize;
 
-use super::OperatorError;
-use super::processes::{measure, seconds_since};
-use super::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
-use crate::berth::{self, Facts, Found};
-use crate::control::{Reply, Request, RunState, Status};
-use crate::event::{Counters, RunId};
-use crate::superseding::{APART, Superseded};
+use crate::OperatorError;
+use crate::processes::{measure, seconds_since};
+use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
+use moored_supervisor::berth::{self, Facts, Found};
+use moored_supervisor::control::{Reply, Request, RunState, Status};
+use moored_supervisor::event::{Counters, RunId};
+use moored_supervisor::superseding::{APART, Superseded};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);

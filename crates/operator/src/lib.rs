@@ -1,12 +1,16 @@
-//! Every verb that an operator has, once: the command line, the gateway and the tools only dress what comes from here.
-//! Prints nothing, and signals nobody: whoever is to end is asked over its own control socket.
+//! Every verb that an operator has, once: list, inspect, stop, history, logs. The command line, the gateway and the tools
+//! only dress what comes from here. Prints nothing, and signals nobody: a run that is to end is asked over its own control
+//! socket.
 //!
-//! - `row`: what is shown of a server, in the form in which programs read it.
-//! - `look`: what is alive: the runtime folder ⨝ the answers of each `run` ⨝ the process table.
-//! - `find`: who is meant by an id, the beginning of one, or a name (pure).
-//! - `stop`: ending, and seeing for oneself that it is so.
-//! - `history`: what has been, from the ledger.
-//! - `processes`: the few facts of `/proc` that the process table does not have.
+//! | file | owns |
+//! |---|---|
+//! | `row` | what is shown of a server, in the form in which programs read it |
+//! | `look` | what is alive: the runtime folder, the answers of each run, the process table |
+//! | `find` | which server is meant by an id, the beginning of one, or a name (pure) |
+//! | `stop` | ending, and seeing for oneself that it is so |
+//! | `history` | what has been, from the ledger |
+//! | `processes` | the few facts of `/proc` that the process table does not have |
+#![deny(rustdoc::broken_intra_doc_links)]
 
 mod find;
 mod history;

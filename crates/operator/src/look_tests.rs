@@ -10,9 +10,9 @@ use moored_testkit::wait_until;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::berth::Berth;
-use crate::event::Client;
-use crate::operator::{StopOutcome, find};
+use crate::{StopOutcome, find};
+use moored_supervisor::berth::Berth;
+use moored_supervisor::event::Client;
 
 struct Played {
     path: PathBuf,
