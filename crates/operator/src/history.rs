@@ -2,15 +2,17 @@
 //! alive is shown without it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use moored_containment::StrengthLevel;
+use moored_containment::{RuntimeDir, StrengthLevel};
 
 use crate::look::Operator;
 use crate::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
 use moored_supervisor::control::RunState;
 use moored_supervisor::event::{EndCause, RunId, What};
 use moored_supervisor::ledger::{
-    EventQuery, Ledger, LedgerError, RunQuery, RunRow, SqliteLedger, StoredEvent, import_spool, lives,
+    EventQuery, Ledger, LedgerError, LedgerStore, RunQuery, RunRow, SqliteStore, StoredEvent, import_spool,
+    lives, open_to_read,
 };
 use moored_supervisor::places::{PlaceError, StateDir};
 
@@ -26,13 +28,18 @@ pub enum HistoryError {
 }
 
 /// What has been.
-#[derive(Debug)]
 pub struct History {
-    ledger: SqliteLedger,
+    ledger: Box<dyn Ledger>,
     operator: Operator,
     state: StateDir,
     /// What is to be told of its opening.
-    pub warning: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 impl Operator {
@@ -49,10 +56,16 @@ impl Operator {
     /// # Errors
     /// If it cannot be opened.
     pub fn history_in(&self, state: StateDir) -> Result<History, HistoryError> {
-        let (ledger, warning) = SqliteLedger::open_or_begin_anew(&state)?;
-        let mut history = History { ledger, operator: self.clone(), state, warning };
-        history.take_in();
-        Ok(history)
+        self.history_of(&SqliteStore::at(state.clone()), state)
+    }
+
+    /// Opens the history in this store; logs are looked for in that folder.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn history_of(&self, store: &dyn LedgerStore, logs: StateDir) -> Result<History, HistoryError> {
+        let (ledger, warnings) = open_to_read(store, self.folders().iter().map(RuntimeDir::path))?;
+        Ok(History { ledger, operator: self.clone(), state: logs, warnings })
     }
 }
 
@@ -61,7 +74,7 @@ impl History {
     fn take_in(&mut self) {
         for folder in self.operator.folders() {
             // What cannot be taken in now stays for the next one.
-            let _ = import_spool(folder.path(), &mut self.ledger);
+            let _ = import_spool(folder.path(), self.ledger.as_mut());
         }
     }
 
@@ -164,11 +177,12 @@ pub fn cause(cause: EndCause) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use moored_containment::{ProcessIdentity, RuntimeDir};
+    use moored_containment::ProcessIdentity;
     use moored_testkit::{Scratch, User};
 
     use super::*;
     use moored_supervisor::event::{Begun, Counters, Ended, Event};
+    use moored_supervisor::ledger::MemoryStore;
 
     fn begun(run: RunId, moored: ProcessIdentity, at: i64) -> Event {
         let what = What::Begun(Begun {
@@ -195,8 +209,14 @@ mod tests {
     #[test]
     fn what_has_ended_is_listed_and_what_lives_is_not() {
         let scratch = Scratch::for_user(User::current());
+        let state = StateDir::at(scratch.join("state"));
         let operator = Operator::at(RuntimeDir::at(scratch.join("run")).expect("a folder"));
-        let mut history = operator.history_in(StateDir::at(scratch.join("state"))).expect("history");
+        lists_what_has_ended(operator.history_in(state.clone()).expect("history"));
+        // Whichever store it is in.
+        lists_what_has_ended(operator.history_of(&MemoryStore::default(), state).expect("history"));
+    }
+
+    fn lists_what_has_ended(mut history: History) {
         let us = ProcessIdentity::of(std::process::id()).expect("us");
         let dead = ProcessIdentity { start_ticks: 1, ..us };
         let [over, lost, alive] = [(); 3].map(|()| RunId::generate());

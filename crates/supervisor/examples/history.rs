@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 use moored_supervisor::event::{Begun, Counters, EndCause, Ended, Event, RunId, What};
-use moored_supervisor::ledger::Writer;
+use moored_supervisor::ledger::{SqliteStore, Writer};
 use moored_supervisor::places::StateDir;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let patience = args.next().and_then(|millis| millis.to_str()?.parse().ok()).unwrap_or(10_000);
     let run = RunId::generate();
-    let writer = Writer::start(Ok(StateDir::at(state)), PathBuf::from(spool));
+    let writer = Writer::start(SqliteStore::at(StateDir::at(state)), PathBuf::from(spool));
     let say = |what| writer.send(Event { at: Timestamp::now(), run, server: "history".into(), what });
     say(What::Begun(Begun {
         moored: ProcessIdentity::of(std::process::id())?,

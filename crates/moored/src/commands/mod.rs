@@ -81,7 +81,7 @@ impl From<HistoryError> for Failure {
 /// Opens history, and tells what is to be told of that.
 fn history(operator: &Operator) -> Result<History, Failure> {
     let history = operator.history()?;
-    if let Some(warning) = &history.warning {
+    for warning in &history.warnings {
         render::say(&format!("moored: {warning}"));
     }
     Ok(history)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use moored_containment::RuntimeDir;
 use moored_launch::ProcessEnv;
 use moored_supervisor::event::RunId;
-use moored_supervisor::ledger::Writer;
+use moored_supervisor::ledger::{SqliteStore, Writer};
 use moored_supervisor::log::{Limits, ServerLog};
 use moored_supervisor::places::StateDir;
 use moored_supervisor::session::{self, RunError, Surroundings};
@@ -50,7 +50,7 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     let log_file = spec.rules.log_file.clone().or(state.as_ref().ok().map(|state| state.log_of(&name, run)));
     let folder = RuntimeDir::of_user();
     let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());
-    let writer = Arc::new(Writer::start(state, spool));
+    let writer = Arc::new(Writer::start(SqliteStore::from(state), spool));
     let note = Arc::clone(&writer);
     let log = Arc::new(Mutex::new(log_file.clone().map(|path| ServerLog::open(path, Limits::default()))));
     let said = Arc::clone(&log);

@@ -1,11 +1,14 @@
 //! History in memory: for tests, and the model that the database is held against.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
 use super::row::to_line;
-use super::{EventQuery, Ledger, LedgerError, Lives, Retention, RunQuery, RunRow, StoredEvent};
+use super::{
+    EventQuery, Ledger, LedgerError, LedgerStore, Lives, Opened, Retention, RunQuery, RunRow, StoredEvent,
+};
 use crate::event::{Event, RunId};
 
 /// History that goes with its owner.
@@ -88,5 +91,43 @@ impl MemoryLedger {
             }
             stays
         });
+    }
+}
+
+/// A store of history in memory: all who open it see the same, and it goes with the last of them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore(Arc<Mutex<MemoryLedger>>);
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, MemoryLedger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LedgerStore for MemoryStore {
+    fn open(&self) -> Result<Opened, LedgerError> {
+        Ok(Opened { ledger: Box::new(self.clone()), warning: None })
+    }
+}
+
+impl Ledger for MemoryStore {
+    fn record(&mut self, events: &[Event]) -> Result<(), LedgerError> {
+        self.lock().record(events)
+    }
+
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, LedgerError> {
+        self.lock().runs(query)
+    }
+
+    fn run(&self, run: RunId) -> Result<Option<RunRow>, LedgerError> {
+        self.lock().run(run)
+    }
+
+    fn events(&self, query: &EventQuery) -> Result<Vec<StoredEvent>, LedgerError> {
+        self.lock().events(query)
+    }
+
+    fn prune(&mut self, retention: &Retention, now: Timestamp, lives: Lives<'_>) -> Result<u64, LedgerError> {
+        self.lock().prune(retention, now, lives)
     }
 }

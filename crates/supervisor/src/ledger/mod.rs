@@ -2,31 +2,31 @@
 //! is known from the runtime folder.
 //!
 //! ```text
-//! session ──Event──▶ writer ──batch──▶ sqlite (state.db)
+//! session ──Event──▶ writer ──batch──▶ a store: sqlite (state.db), or memory
 //!                      │ not in time, or not at all      ▲
 //!                      └──────────▶ spool (runtime folder) ── taken in by whoever opens the ledger next
 //! ```
 //!
 //! - `row` says what a `run` is after so many events (pure). Both ledgers use it, so they cannot differ in that.
 //! - `writer` is what a `run` has: it never makes anybody wait, and holds nothing open while nothing happens.
-//! - `reader` is what a command that shows history opens it with.
+//! - `store` is what writer and readers open history with: they know two traits, and not which store is behind them.
 //! - `spool` keeps what could not be written. To record an event twice changes nothing, so whoever is in doubt does.
 //! - `retention` says what is old enough to go.
 
 mod memory;
-mod reader;
 mod retention;
 mod row;
 mod spool;
 mod sqlite;
+mod store;
 mod writer;
 
-pub use memory::MemoryLedger;
-pub use reader::open_to_read;
+pub use memory::{MemoryLedger, MemoryStore};
 pub use retention::Retention;
 pub use row::{EventQuery, RunQuery, RunRow, StoredEvent};
 pub use spool::{Imported, import_spool};
-pub use sqlite::SqliteLedger;
+pub use sqlite::{SqliteLedger, SqliteStore};
+pub use store::{LedgerStore, Opened, open_to_read};
 pub use writer::{Outcome, Writer};
 
 use std::io;
@@ -37,8 +37,8 @@ use moored_containment::ProcessIdentity;
 
 use crate::event::{Event, RunId};
 
-/// What is done with history.
-pub trait Ledger {
+/// What is done with history that is open.
+pub trait Ledger: Send {
     /// Writes events down, all or none. One that is there already changes nothing, so a retry is safe.
     ///
     /// # Errors
@@ -69,6 +69,19 @@ pub trait Ledger {
     /// # Errors
     /// If that could not be done.
     fn prune(&mut self, retention: &Retention, now: Timestamp, lives: Lives<'_>) -> Result<u64, LedgerError>;
+
+    /// Prunes unless that was done within the last day. A ledger that does not remember when prunes each time.
+    ///
+    /// # Errors
+    /// As for [`Ledger::prune`].
+    fn prune_if_due(
+        &mut self,
+        retention: &Retention,
+        now: Timestamp,
+        lives: Lives<'_>,
+    ) -> Result<(), LedgerError> {
+        self.prune(retention, now, lives).map(drop)
+    }
 }
 
 /// Tells whether a moored lives. "Could not look" counts as yes.
@@ -133,6 +146,12 @@ pub enum DatabaseFault {
 }
 
 impl LedgerError {
+    /// Whether what is stored is damaged, so that only a new beginning helps.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        self.fault() == Some(DatabaseFault::Corrupt)
+    }
+
     fn fault(&self) -> Option<DatabaseFault> {
         match self {
             Self::Database { kind, .. } => Some(*kind),

@@ -106,7 +106,7 @@ pub struct Imported {
 ///
 /// # Errors
 /// If the ledger cannot be written: the files stay then.
-pub fn import_spool(folder: &Path, ledger: &mut impl Ledger) -> Result<Imported, LedgerError> {
+pub fn import_spool(folder: &Path, ledger: &mut dyn Ledger) -> Result<Imported, LedgerError> {
     let file_error = |error| LedgerError::File { path: folder.to_owned(), error };
     let mut imported = Imported::default();
     for path in files(folder, &[WHOLE, TAKEN]).map_err(file_error)? {

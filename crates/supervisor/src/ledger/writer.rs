@@ -5,6 +5,7 @@
 //! What cannot be written, now or in time, is left in the spool, at once, so that a `run` that is killed afterwards
 //! loses nothing either.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,10 +13,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::spool::{Spool, import_spool};
-use super::{DatabaseFault, Ledger as _, LedgerError, Retention, SqliteLedger, lives};
+use super::{Ledger, LedgerError, LedgerStore, Opened, Retention, lives};
 use crate::background::{Background, Done, Worker};
 use crate::event::Event;
-use crate::places::{PlaceError, StateDir};
 
 /// Where nothing can be written, no more than these are remembered.
 const MOST_EVENTS: usize = 10_000;
@@ -38,19 +38,18 @@ pub struct Outcome {
 }
 
 impl Writer {
-    /// Makes one. Nothing is opened before the first event. `state` may be an error, which is then the first warning;
-    /// `spool` is the runtime folder.
+    /// Makes one. The store is not opened before the first event; `spool` is the runtime folder.
     #[must_use]
-    pub fn start(state: Result<StateDir, PlaceError>, spool: PathBuf) -> Self {
-        Self::with_retention(state, spool, Retention::default())
+    pub fn start(store: impl LedgerStore + 'static, spool: PathBuf) -> Self {
+        Self::with_retention(store, spool, Retention::default())
     }
 
     /// As [`Writer::start`], keeping history for so long.
     #[must_use]
-    pub fn with_retention(state: Result<StateDir, PlaceError>, spool: PathBuf, retention: Retention) -> Self {
+    pub fn with_retention(store: impl LedgerStore + 'static, spool: PathBuf, retention: Retention) -> Self {
         let (spool, complaints) = (Spool::new(spool), Complaints::default());
         let clerk = Clerk {
-            state: state.map_err(|error| error.to_string()),
+            store: Box::new(store),
             spool: spool.clone(),
             complaints: complaints.clone(),
             retention,
@@ -107,15 +106,24 @@ impl Complaints {
 }
 
 /// Who does the writing.
-#[derive(Debug)]
 struct Clerk {
-    state: Result<StateDir, String>,
+    store: Box<dyn LedgerStore>,
     spool: Spool,
     complaints: Complaints,
     retention: Retention,
     /// Open while there is something to write.
-    ledger: Option<SqliteLedger>,
+    ledger: Option<Box<dyn Ledger>>,
     has_spooled: bool,
+}
+
+impl fmt::Debug for Clerk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clerk")
+            .field("store", &self.store)
+            .field("spool", &self.spool)
+            .field("is_open", &self.ledger.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Worker for Clerk {
@@ -148,11 +156,9 @@ impl Clerk {
     fn write(&mut self, batch: &[Event]) -> Result<(), LedgerError> {
         match self.open()?.record(batch) {
             // It may have been whole enough to be opened.
-            Err(error) if error.fault() == Some(DatabaseFault::Corrupt) => {
+            Err(error) if error.is_damage() => {
                 self.ledger = None;
-                if let (Ok(state), text) = (&self.state, error.to_string())
-                    && let Some(warning) = SqliteLedger::set_aside_if_damaged(state, &text)?
-                {
+                if let Some(warning) = self.store.set_aside_damaged(&error)? {
                     self.complaints.add(warning);
                 }
                 self.open()?.record(batch)
@@ -161,23 +167,23 @@ impl Clerk {
         }
     }
 
-    fn open(&mut self) -> Result<&mut SqliteLedger, LedgerError> {
-        match self.ledger.take() {
-            Some(open) => Ok(self.ledger.insert(open)),
+    fn open(&mut self) -> Result<&mut dyn Ledger, LedgerError> {
+        let ledger = match self.ledger.take() {
+            Some(open) => open,
             None => {
-                let state = self.state.as_ref().map_err(|error| LedgerError::Place(error.clone()))?;
-                let (mut ledger, warning) = SqliteLedger::open_or_begin_anew(state)?;
+                let Opened { mut ledger, warning } = self.store.open()?;
                 if let Some(warning) = warning {
                     self.complaints.add(warning);
                 }
-                self.tidy(&mut ledger);
-                Ok(self.ledger.insert(ledger))
+                self.tidy(ledger.as_mut());
+                ledger
             }
-        }
+        };
+        Ok(self.ledger.insert(ledger).as_mut())
     }
 
     /// What others could not write, and what is too old. That it fails is no reason not to write.
-    fn tidy(&self, ledger: &mut SqliteLedger) {
+    fn tidy(&self, ledger: &mut dyn Ledger) {
         if let Err(error) = import_spool(self.spool.folder(), ledger) {
             self.complaints.add(format!("what others could not write was not taken in: {error}"));
         }

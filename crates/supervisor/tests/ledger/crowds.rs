@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use moored_supervisor::event::{EndCause, RunId};
-use moored_supervisor::ledger::{EventQuery, Ledger as _, RunQuery, SqliteLedger, Writer};
+use moored_supervisor::ledger::{EventQuery, Ledger as _, RunQuery, SqliteLedger, SqliteStore, Writer};
 use moored_supervisor::places::StateDir;
 use moored_testkit::{Scratch, User};
 
@@ -39,7 +39,7 @@ fn heavy_two_hundred_writers_of_one_process_lose_no_row() {
     let runs: BTreeSet<RunId> = std::thread::scope(|scope| {
         let write = || {
             let run = RunId::generate();
-            let writer = Writer::start(Ok(state.clone()), scratch.join("run"));
+            let writer = Writer::start(SqliteStore::at(state.clone()), scratch.join("run"));
             writer.send(event(run, 1, begun(us())));
             writer.send(event(run, 2, ended(EndCause::Operator)));
             let outcome = writer.finish(LONG);

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use moored_supervisor::event::{EndCause, RunId};
-use moored_supervisor::ledger::{Ledger as _, MemoryLedger, RunQuery, SqliteLedger, Writer, import_spool};
+use moored_supervisor::ledger::{
+    Ledger as _, MemoryLedger, RunQuery, SqliteLedger, SqliteStore, Writer, import_spool,
+};
 use moored_supervisor::places::{PlaceError, StateDir};
 use moored_testkit::{Scratch, User};
 
@@ -19,7 +21,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Writes a short life down, and says how that went.
 fn write(state: &StateDir, spool: &Path) -> (RunId, Option<String>) {
     let run = RunId::generate();
-    let writer = Writer::start(Ok(state.clone()), spool.to_owned());
+    let writer = Writer::start(SqliteStore::at(state.clone()), spool.to_owned());
     writer.send(event(run, 1, begun(us())));
     writer.send(event(run, 2, ended(EndCause::Operator)));
     let outcome = writer.finish(LONG);
@@ -135,7 +137,7 @@ fn beside_a_newer_history_events_wait_in_the_spool() {
     db.execute_batch("PRAGMA user_version = 1000").expect("a newer schema");
     drop(db);
     let run = RunId::generate();
-    let writer = Writer::start(Ok(state), scratch.join("run"));
+    let writer = Writer::start(SqliteStore::at(state), scratch.join("run"));
     life(run, 1).into_iter().for_each(|event| writer.send(event));
     let outcome = writer.finish(LONG);
     assert_eq!(outcome.spooled, 3);
@@ -147,7 +149,7 @@ fn beside_a_newer_history_events_wait_in_the_spool() {
 fn without_a_home_history_waits_in_the_spool() {
     let scratch = Scratch::for_user(User::current());
     let run = RunId::generate();
-    let writer = Writer::start(Err(PlaceError::NoHome), scratch.join("run"));
+    let writer = Writer::start(SqliteStore::from(Err(PlaceError::NoHome)), scratch.join("run"));
     life(run, 1).into_iter().for_each(|event| writer.send(event));
     let outcome = writer.finish(LONG);
     assert_eq!(outcome.spooled, 3);
@@ -160,7 +162,7 @@ fn when_not_even_the_spool_can_be_written_somebody_is_told() {
     let scratch = Scratch::for_user(User::current());
     let file = scratch.join("file");
     fs::write(&file, "").expect("a file");
-    let writer = Writer::start(Ok(StateDir::at(file.join("state"))), file.join("run"));
+    let writer = Writer::start(SqliteStore::at(StateDir::at(file.join("state"))), file.join("run"));
     writer.send(event(RunId::generate(), 1, warned("x")));
     let outcome = writer.finish(LONG);
     assert!(outcome.warning.is_some_and(|warning| warning.contains("1 events of history are lost")));

@@ -9,3 +9,4 @@ mod program;
 mod retention;
 mod samples;
 mod spool;
+mod stores;

@@ -5,7 +5,9 @@ use std::fs;
 use std::time::Duration;
 
 use moored_supervisor::event::{EndCause, RunId, What};
-use moored_supervisor::ledger::{EventQuery, Ledger as _, Retention, RunQuery, SqliteLedger, Writer};
+use moored_supervisor::ledger::{
+    EventQuery, Ledger as _, Retention, RunQuery, SqliteLedger, SqliteStore, Writer,
+};
 use moored_supervisor::places::StateDir;
 use moored_testkit::{Scratch, User};
 
@@ -89,7 +91,7 @@ fn a_writer_prunes_once_a_day_and_no_more() {
     // Anything before this moment is too old.
     let retention = Retention { age: Duration::ZERO, bytes: u64::MAX };
     let write = |events: Vec<moored_supervisor::event::Event>| {
-        let writer = Writer::with_retention(Ok(state.clone()), spool.clone(), retention);
+        let writer = Writer::with_retention(SqliteStore::at(state.clone()), spool.clone(), retention);
         events.into_iter().for_each(|event| writer.send(event));
         assert_eq!(writer.finish(LONG).warning, None);
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use moored_supervisor::event::{EndCause, RunId};
 use moored_supervisor::ledger::{
     EventQuery, Imported, Ledger as _, LedgerError, MemoryLedger, Retention, RunQuery, RunRow, SqliteLedger,
-    StoredEvent, Writer, import_spool, open_to_read,
+    SqliteStore, StoredEvent, Writer, import_spool, open_to_read,
 };
 use moored_supervisor::places::{PlaceError, StateDir};
 use moored_testkit::{Scratch, User, wait_until};
@@ -25,7 +25,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Leaves a life in the spool.
 fn leave(spool: &Path) -> RunId {
     let run = RunId::generate();
-    let writer = Writer::start(Err(PlaceError::NoHome), spool.to_owned());
+    let writer = Writer::start(SqliteStore::from(Err(PlaceError::NoHome)), spool.to_owned());
     life(run, 1).into_iter().for_each(|event| writer.send(event));
     assert_eq!(writer.finish(LONG).spooled, 3);
     run
@@ -45,7 +45,7 @@ fn what_a_killed_writer_could_not_write_is_taken_in_by_the_next() {
 
     let state = StateDir::at(scratch.join("state"));
     let run = RunId::generate();
-    let writer = Writer::start(Ok(state.clone()), spool.clone());
+    let writer = Writer::start(SqliteStore::at(state.clone()), spool.clone());
     writer.send(event(run, 1, begun(us())));
     assert_eq!(writer.finish(LONG).warning, None);
     assert_eq!(names(&spool), [""; 0]);
@@ -65,7 +65,7 @@ fn a_writer_whose_patience_is_over_leaves_what_it_has_and_the_next_takes_it() {
     let other = rusqlite::Connection::open(state.database()).expect("a connection");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     let run = RunId::generate();
-    let writer = Writer::start(Ok(state.clone()), spool.clone());
+    let writer = Writer::start(SqliteStore::at(state.clone()), spool.clone());
     life(run, 1).into_iter().for_each(|event| writer.send(event));
     let outcome = writer.finish(Duration::from_millis(50));
     assert_eq!((outcome.spooled, outcome.warning), (3, None));
@@ -85,7 +85,7 @@ fn whoever_reads_history_takes_in_what_was_spooled() {
     let scratch = Scratch::for_user(User::current());
     let (state, spool) = (StateDir::at(scratch.join("state")), scratch.join("run"));
     let run = leave(&spool);
-    let (ledger, warnings) = open_to_read(&state, &spool).expect("a ledger");
+    let (ledger, warnings) = open_to_read(&SqliteStore::at(state), [spool.as_path()]).expect("a ledger");
     assert_eq!(warnings, [""; 0]);
     assert!(ledger.run(run).expect("a row").is_some());
     assert_eq!(names(&spool), [""; 0]);
@@ -190,7 +190,7 @@ fn two_who_leave_events_of_one_run_do_not_replace_each_other() {
     let scratch = Scratch::for_user(User::current());
     let run = RunId::generate();
     for what in [begun(us()), ended(EndCause::MooredKilled)] {
-        let writer = Writer::start(Err(PlaceError::NoHome), scratch.path().to_owned());
+        let writer = Writer::start(SqliteStore::from(Err(PlaceError::NoHome)), scratch.path().to_owned());
         writer.send(event(run, 1, what));
         assert_eq!(writer.finish(LONG).spooled, 1);
     }

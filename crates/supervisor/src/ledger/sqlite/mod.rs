@@ -5,12 +5,16 @@
 //! write-ahead log, which needs memory that all writers share.
 //!
 //! - `open` makes, opens and moves aside; `schema` is what the file looks like, and how older ones come up to it;
-//!   `rows` turns rows into values and back; `prune` removes what is too old or too much.
+//!   `rows` turns rows into values and back; `prune` removes what is too old or too much; `store` is the folder that it is
+//!   opened in.
 
 mod open;
 mod prune;
 mod rows;
 mod schema;
+mod store;
+
+pub use store::SqliteStore;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,11 +71,8 @@ impl Ledger for SqliteLedger {
         patiently(|| self.read(prune::give_back))?;
         Ok(gone)
     }
-}
 
-impl SqliteLedger {
-    /// Prunes if nobody has for a day.
-    pub(super) fn prune_if_due(
+    fn prune_if_due(
         &mut self,
         retention: &Retention,
         now: Timestamp,
@@ -92,7 +93,9 @@ impl SqliteLedger {
         }
         Ok(())
     }
+}
 
+impl SqliteLedger {
     fn read<T>(&self, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
         look(&self.db).map_err(|error| fault(&self.path, &error))
     }
