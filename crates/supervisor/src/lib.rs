@@ -14,6 +14,7 @@
 //! | [`ledger`] | history; losing it loses no safety |
 //! | [`log`] | each server's stderr: kept, rotated, followed |
 //! | [`places`] | where history and logs are kept |
+//! | [`records`] | history, log and folders of one session, put together |
 //! | [`boot_time`] | the clock that start ticks count on |
 
 mod background;
@@ -27,6 +28,7 @@ pub mod log;
 mod mcp;
 mod on_thread;
 pub mod places;
+pub mod records;
 mod relay;
 pub mod session;
 pub mod superseding;

@@ -3,16 +3,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moored_containment::RuntimeDir;
 use moored_launch::ProcessEnv;
-use moored_supervisor::event::RunId;
-use moored_supervisor::ledger::{SqliteStore, Writer};
-use moored_supervisor::log::{Limits, ServerLog};
-use moored_supervisor::places::StateDir;
-use moored_supervisor::session::{self, RunError, Surroundings};
+use moored_supervisor::records::{Program, SessionRecords, Storage};
+use moored_supervisor::session::{self, RunError};
 
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
@@ -46,35 +41,13 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
             "moored: containers are not looked after yet: those that the server starts are left as they are",
         );
     }
-    let (name, run, state) = (spec.launch.name.clone(), RunId::generate(), StateDir::of_user());
-    let log_file = spec.rules.log_file.clone().or(state.as_ref().ok().map(|state| state.log_of(&name, run)));
-    let folder = RuntimeDir::of_user();
-    let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());
-    let writer = Arc::new(Writer::start(SqliteStore::from(state), spool));
-    let note = Arc::clone(&writer);
-    let log = Arc::new(Mutex::new(log_file.clone().map(|path| ServerLog::open(path, Limits::default()))));
-    let said = Arc::clone(&log);
-    let surroundings = Surroundings {
-        folder,
-        note: Box::new(move |event| note.send(event)),
-        log: Box::new(move |bytes| {
-            if let Some(log) = said.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-                log.write(bytes);
-            }
-        }),
-        log_file,
-        run,
-        version: env!("CARGO_PKG_VERSION"),
-        remove_pid_file: own_command("remove-dead-pid-file"),
-    };
+    let name = spec.launch.name.clone();
+    let program =
+        Program { version: env!("CARGO_PKG_VERSION"), remove_pid_file: own_command("remove-dead-pid-file") };
+    let (records, surroundings) = SessionRecords::begin(&spec, Storage::of_user(), program);
     let outcome = session::run(spec, surroundings);
-    let log = log.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(warning) = log.and_then(|log| log.finish(LAST_WORDS)) {
-        render::say(&format!("moored: log: {warning}"));
-    }
-    let written = Arc::into_inner(writer).map(|writer| writer.finish(LAST_WORDS)).unwrap_or_default();
-    if let Some(warning) = written.warning {
-        render::say(&format!("moored: history: {warning}"));
+    for warning in records.finish(LAST_WORDS) {
+        render::say(&format!("moored: {warning}"));
     }
     match outcome {
         Ok(outcome) => Ok(Exit::Server(u8::try_from(outcome.exit_code).unwrap_or(125))),
