@@ -7,6 +7,8 @@
 //! | `row` | what is shown of a server, in the form in which programs read it |
 //! | `look` | what is alive: the runtime folder, the answers of each run, the process table |
 //! | `find` | which server is meant by an id, the beginning of one, or a name (pure) |
+//! | `list` | all of them, also those that have ended |
+//! | `target` | all that is known of the one that is meant, and where its log is |
 //! | `stop` | ending, and seeing for oneself that it is so |
 //! | `history` | what has been, from the ledger |
 //! | `processes` | the few facts of `/proc` that the process table does not have |
@@ -14,16 +16,20 @@
 
 mod find;
 mod history;
+mod list;
 mod look;
 mod processes;
 mod row;
 mod stop;
+mod target;
 
 pub use find::{FindError, Named, find};
 pub use history::{History, HistoryError, cause};
+pub use list::{ListError, Listing, Which};
 pub use look::{Details, Live, Operator};
 pub use row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 pub use stop::{StopOutcome, Stopped};
+pub use target::{FoundLog, Inspected, TargetError};
 
 use std::io;
 use std::path::PathBuf;

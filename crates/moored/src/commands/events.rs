@@ -8,7 +8,7 @@ use moored_operator::{Operator, cause};
 use moored_supervisor::event::{Ended, Event, SleepReason, StartReason, Started, What};
 use moored_supervisor::ledger::EventQuery;
 
-use super::history;
+use super::say_all;
 use crate::args::EventsArgs;
 use crate::exit::{Exit, Failure};
 use crate::render;
@@ -19,7 +19,8 @@ const REST: Duration = Duration::from_millis(250);
 
 pub(super) fn run(args: &EventsArgs) -> Result<Exit, Failure> {
     let since = args.since.as_deref().map(begin).transpose()?;
-    let mut history = history(&Operator::of_user()?)?;
+    let mut history = Operator::of_user()?.history()?;
+    say_all(&history.warnings);
     let mut query = EventQuery { since, ..EventQuery::default() };
     loop {
         for stored in history.events(&query)? {

@@ -1,85 +1,26 @@
 //! `moored inspect`: all that is known of one server.
 
-use std::collections::BTreeSet;
-
-use moored_operator::{Details, Named, Operator, ServerRow, find};
-use moored_supervisor::ledger::{EventQuery, RunRow, StoredEvent};
-use serde::Serialize;
+use moored_operator::{Details, Inspected, Operator};
 
 use super::events::event_line;
-use super::history;
 use super::ps::{process_tree, state_word, verdict_word};
+use super::say_all;
 use crate::args::InspectArgs;
 use crate::exit::{Exit, Failure, tell};
 use crate::render::{self, STRONG, paint};
 
-/// A server, with its details where it is alive, and what was written down of it.
-#[derive(Serialize)]
-struct Inspected {
-    #[serde(flatten)]
-    row: ServerRow,
-    #[serde(flatten)]
-    details: Option<Details>,
-    record: Option<RunRow>,
-    events: Vec<StoredEvent>,
-}
-
 pub(super) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
-    let operator = Operator::of_user()?;
-    let inspected = inspect(&operator, &args.target)?;
+    let inspected = Operator::of_user()?.inspect(&args.target)?;
+    say_all(&inspected.warnings);
+    if let Some(error) = &inspected.unread {
+        tell(&Failure::to(error));
+    }
     if args.json {
         render::json("server", &inspected)?;
     } else {
         render::out(&text(&inspected))?;
     }
     Ok(Exit::Ok)
-}
-
-fn inspect(operator: &Operator, target: &str) -> Result<Inspected, Failure> {
-    let live = operator.look()?;
-    let nobody = match find(&live, target) {
-        Ok(found) => {
-            let one = only(target, &found)?;
-            let (record, events) = written_down(operator, &one.row);
-            return Ok(Inspected {
-                row: one.row.clone(),
-                details: Some(one.details.clone()),
-                record,
-                events,
-            });
-        }
-        Err(nobody) => nobody,
-    };
-    let ended = history(operator)?.ended(&BTreeSet::new())?;
-    // What lives is what was looked for first, so its names are the ones to suggest.
-    let found = find(&ended, target).map_err(|error| if live.is_empty() { error } else { nobody })?;
-    let row = only(target, &found)?.clone();
-    let (record, events) = written_down(operator, &row);
-    Ok(Inspected { row, details: None, record, events })
-}
-
-/// What history has of it. What is alive is shown without it too.
-fn written_down(operator: &Operator, row: &ServerRow) -> (Option<RunRow>, Vec<StoredEvent>) {
-    let read = || {
-        let mut history = history(operator)?;
-        let Ok(run) = row.id.parse() else { return Ok((None, Vec::new())) };
-        let query = EventQuery { run: Some(run), ..EventQuery::default() };
-        Ok::<_, Failure>((history.run(run)?, history.events(&query)?))
-    };
-    read().unwrap_or_else(|failure| {
-        tell(&failure);
-        (None, Vec::new())
-    })
-}
-
-/// One of a name can be shown; of several, the ids are.
-fn only<'a, T: Named>(target: &str, found: &[&'a T]) -> Result<&'a T, Failure> {
-    if let [one] = found {
-        return Ok(one);
-    }
-    let ids: Vec<&str> = found.iter().map(|one| one.id()).collect();
-    Err(Failure::to(format_args!("choose: {} servers are called `{target}`", ids.len()))
-        .hint(format_args!("give one of the ids: {}", ids.join(", "))))
 }
 
 fn text(inspected: &Inspected) -> String {

@@ -1,25 +1,20 @@
 //! `moored logs`: what a server wrote to its stderr, and what it writes from now on until it ends.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-use moored_containment::ProcessIdentity;
-use moored_operator::{Named, Operator, find};
+use moored_operator::Operator;
 use moored_supervisor::log::{Follow, tail};
 
-use super::history;
+use super::say_all;
 use crate::args::LogsArgs;
 use crate::exit::{Exit, Failure};
 use crate::render;
 
-/// A log, and who writes it as long as he lives.
-struct Log {
-    path: PathBuf,
-    writer: Option<ProcessIdentity>,
-}
-
 pub(super) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
-    let log = find_log(&Operator::of_user()?, &args.target)?;
+    let log = Operator::of_user()?.log_of(&args.target)?;
+    say_all(&log.warnings);
+    if log.older > 0 {
+        let (target, newest, more) = (&args.target, &log.id, log.older);
+        render::say(&format!("moored: the newest of `{target}`, {newest}; {more} more: moored ps -a"));
+    }
     let unreadable =
         |error: std::io::Error| Failure::to(format_args!("read `{}`: {error}", log.path.display()));
     let (text, mut follow) = tail(&log.path, args.lines.unwrap_or(usize::MAX)).map_err(unreadable)?;
@@ -36,33 +31,4 @@ pub(super) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
         }
         std::thread::sleep(Follow::REST);
     }
-}
-
-/// The newest of that name or id, those that are alive first.
-fn find_log(operator: &Operator, target: &str) -> Result<Log, Failure> {
-    let live = operator.look()?;
-    let nobody = match find(&live, target) {
-        Ok(found) => {
-            return newest(target, &found, |one| {
-                let path = one.details.log_file.as_ref().map(PathBuf::from);
-                path.map(|path| Log { path, writer: Some(one.details.moored) })
-            });
-        }
-        Err(nobody) => nobody,
-    };
-    let history = history(operator)?;
-    let ended = history.ended(&BTreeSet::new())?;
-    let found = find(&ended, target).map_err(|error| if live.is_empty() { error } else { nobody })?;
-    newest(target, &found, |row| history.log_of(row).map(|path| Log { path, writer: None }))
-}
-
-/// The last one, which is the newest. Others of that name are told of.
-fn newest<T: Named>(target: &str, found: &[&T], log_of: impl Fn(&T) -> Option<Log>) -> Result<Log, Failure> {
-    let nothing = || Failure::to(format_args!("find a log of `{target}`: none is kept"));
-    let (newest, others) = found.split_last().ok_or_else(nothing)?;
-    if !others.is_empty() {
-        let more = others.len();
-        render::say(&format!("moored: the newest of `{target}`, {}; {more} more: moored ps -a", newest.id()));
-    }
-    log_of(newest).ok_or_else(nothing)
 }

@@ -1,4 +1,4 @@
-//! One verb, one file. What a verb does is the supervisor's; here it is asked for, and its answer printed.
+//! One verb, one file. What a verb does is the operator's or the supervisor's; here it is asked for, and its answer printed.
 
 mod config;
 mod demo;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
-use moored_operator::{FindError, History, HistoryError, Operator, OperatorError};
+use moored_operator::{FindError, HistoryError, ListError, OperatorError, TargetError};
 
 use crate::args::{Typed, Verb, written_out};
 use crate::exit::{Exit, Failure};
@@ -78,13 +78,30 @@ impl From<HistoryError> for Failure {
     }
 }
 
-/// Opens history, and tells what is to be told of that.
-fn history(operator: &Operator) -> Result<History, Failure> {
-    let history = operator.history()?;
-    for warning in &history.warnings {
+impl From<ListError> for Failure {
+    fn from(error: ListError) -> Self {
+        Self::to(error)
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Find(error) => error.into(),
+            TargetError::Several { ref ids, .. } => {
+                let hint = format!("give one of the ids: {}", ids.join(", "));
+                Self::to(error).hint(hint)
+            }
+            error => Self::to(error),
+        }
+    }
+}
+
+/// Tells the user what a verb ran into beside its answer.
+fn say_all(warnings: &[String]) {
+    for warning in warnings {
         render::say(&format!("moored: {warning}"));
     }
-    Ok(history)
 }
 
 impl From<FindError> for Failure {

@@ -1,10 +1,10 @@
 //! `moored ps`: every server that moored runs, as a table, a tree, JSON or bare ids.
 
 use anstyle::Style;
-use moored_operator::{Operator, ServerRow, Verdict};
+use moored_operator::{Listing, Operator, ServerRow, Verdict, Which};
 use moored_supervisor::control::RunState;
 
-use super::history;
+use super::say_all;
 use crate::args::PsArgs;
 use crate::exit::{Exit, Failure};
 use crate::render::{self, BAD, DIM, GOOD, Node, Table};
@@ -13,12 +13,9 @@ use crate::render::{self, BAD, DIM, GOOD, Node, Table};
 const LONGEST_COMMAND: usize = 60;
 
 pub(super) fn run(args: &PsArgs) -> Result<Exit, Failure> {
-    let operator = Operator::of_user()?;
-    let mut rows: Vec<ServerRow> = operator.look()?.into_iter().map(|live| live.row).collect();
-    if args.all {
-        let alive = rows.iter().map(|row| row.id.clone()).collect();
-        rows.splice(0..0, history(&operator)?.ended(&alive)?);
-    }
+    let which = if args.all { Which::All } else { Which::Alive };
+    let Listing { rows, warnings } = Operator::of_user()?.list(which)?;
+    say_all(&warnings);
     if args.json {
         render::json("servers", &rows)?;
     } else if args.quiet {
