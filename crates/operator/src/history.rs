@@ -6,22 +6,17 @@ use std::fmt;
 
 use moored_containment::{RuntimeDir, StrengthLevel};
 
-use crate::look::Operator;
+use crate::operator::Operator;
 use crate::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
 use moored_supervisor::control::RunState;
 use moored_supervisor::event::{EndCause, RunId, What};
 use moored_supervisor::ledger::{
-    EventQuery, Ledger, LedgerError, LedgerStore, RunQuery, RunRow, SqliteStore, StoredEvent, import_spool,
-    lives, open_to_read,
+    EventQuery, Ledger, LedgerError, RunQuery, RunRow, StoredEvent, import_spool, lives, open_to_read,
 };
-use moored_supervisor::places::{PlaceError, StateDir};
 
 /// History could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// There is no place for it.
-    #[error("find the folder of history: {0}")]
-    Place(#[from] PlaceError),
     /// It cannot be read.
     #[error("read history: {0}")]
     Ledger(#[from] LedgerError),
@@ -31,41 +26,25 @@ pub enum HistoryError {
 pub struct History {
     ledger: Box<dyn Ledger>,
     operator: Operator,
-    state: StateDir,
     /// What is to be told of its opening.
     pub warnings: Vec<String>,
 }
 
 impl fmt::Debug for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("History").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("History").field("operator", &self.operator).finish_non_exhaustive()
     }
 }
 
 impl Operator {
-    /// Opens the history of whoever calls.
+    /// Opens history.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub fn history(&self) -> Result<History, HistoryError> {
-        self.history_in(StateDir::of_user()?)
-    }
-
-    /// Opens the history in this folder.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
-    pub fn history_in(&self, state: StateDir) -> Result<History, HistoryError> {
-        self.history_of(&SqliteStore::at(state.clone()), state)
-    }
-
-    /// Opens the history in this store; logs are looked for in that folder.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
-    pub fn history_of(&self, store: &dyn LedgerStore, logs: StateDir) -> Result<History, HistoryError> {
-        let (ledger, warnings) = open_to_read(store, self.folders().iter().map(RuntimeDir::path))?;
-        Ok(History { ledger, operator: self.clone(), state: logs, warnings })
+        let spools = self.folders().iter().map(RuntimeDir::path);
+        let (ledger, warnings) = open_to_read(self.history_store(), spools)?;
+        Ok(History { ledger, operator: self.clone(), warnings })
     }
 }
 
@@ -118,7 +97,7 @@ impl History {
             What::Begun(begun) => begun.log_file,
             _ => None,
         });
-        Some(told.unwrap_or_else(|| self.state.log_of(&row.name, run)))
+        told.or_else(|| Some(self.operator.logs()?.log_of(&row.name, run)))
     }
 }
 
@@ -176,13 +155,16 @@ pub fn cause(cause: EndCause) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use jiff::Timestamp;
     use moored_containment::ProcessIdentity;
     use moored_testkit::{Scratch, User};
 
     use super::*;
     use moored_supervisor::event::{Begun, Counters, Ended, Event};
-    use moored_supervisor::ledger::MemoryStore;
+    use moored_supervisor::ledger::{LedgerStore, MemoryStore, SqliteStore};
+    use moored_supervisor::places::StateDir;
 
     fn begun(run: RunId, moored: ProcessIdentity, at: i64) -> Event {
         let what = What::Begun(Begun {
@@ -211,9 +193,12 @@ mod tests {
         let scratch = Scratch::for_user(User::current());
         let state = StateDir::at(scratch.join("state"));
         let operator = Operator::at(RuntimeDir::at(scratch.join("run")).expect("a folder"));
-        lists_what_has_ended(operator.history_in(state.clone()).expect("history"));
-        // Whichever store it is in.
-        lists_what_has_ended(operator.history_of(&MemoryStore::default(), state).expect("history"));
+        let stores: [Arc<dyn LedgerStore>; 2] =
+            [Arc::new(SqliteStore::at(state.clone())), Arc::new(MemoryStore::default())];
+        for store in stores {
+            let operator = operator.clone().with_history(store, state.clone());
+            lists_what_has_ended(operator.history().expect("history"));
+        }
     }
 
     fn lists_what_has_ended(mut history: History) {

@@ -4,6 +4,7 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `operator` | whose servers: the folders of live sessions, the store of history |
 //! | `row` | what is shown of a server, in the form in which programs read it |
 //! | `look` | what is alive: the runtime folder, the answers of each run, the process table |
 //! | `find` | which server is meant by an id, the beginning of one, or a name (pure) |
@@ -18,6 +19,7 @@ mod find;
 mod history;
 mod list;
 mod look;
+mod operator;
 mod processes;
 mod row;
 mod stop;
@@ -26,29 +28,8 @@ mod target;
 pub use find::{FindError, Named, find};
 pub use history::{History, HistoryError, cause};
 pub use list::{ListError, Listing, Which};
-pub use look::{Details, Live, Operator};
+pub use look::{Details, Live};
+pub use operator::{Operator, OperatorError};
 pub use row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 pub use stop::{StopOutcome, Stopped};
 pub use target::{FoundLog, Inspected, TargetError};
-
-use std::io;
-use std::path::PathBuf;
-
-/// An operator could not look.
-#[derive(Debug, thiserror::Error)]
-pub enum OperatorError {
-    /// The folder of live sessions cannot be read.
-    #[error("read the folder of live sessions `{folder}`: {source}")]
-    Folder {
-        /// Which.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is no folder of live sessions.
-    #[error("use the folder of live sessions: {0}")]
-    NoFolder(io::Error),
-    /// The process table cannot be read.
-    #[error("read the process table: {0}")]
-    Table(io::Error),
-}

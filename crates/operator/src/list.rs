@@ -1,8 +1,7 @@
 //! All servers of a user: those that are alive, and those that have ended if they are wanted too.
 
-use crate::OperatorError;
 use crate::history::HistoryError;
-use crate::look::Operator;
+use crate::operator::{Operator, OperatorError};
 use crate::row::ServerRow;
 
 /// Which servers are listed.

@@ -6,12 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use moored_containment::{
-    Process, ProcessIdentity, ProcessTable, Record, RuntimeDir, SessionId, StrengthLevel,
-};
+use moored_containment::{Process, ProcessIdentity, ProcessTable, Record, SessionId, StrengthLevel};
 use serde::Serialize;
 
-use crate::OperatorError;
+use crate::operator::{Operator, OperatorError};
 use crate::processes::{measure, seconds_since};
 use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 use moored_supervisor::berth::{self, Facts, Found};
@@ -21,12 +19,6 @@ use moored_supervisor::superseding::{APART, Superseded};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// Whoever looks after the servers of one user.
-#[derive(Clone, Debug)]
-pub struct Operator {
-    folders: Vec<RuntimeDir>,
-}
 
 /// A `run` that is alive.
 #[derive(Clone, Debug)]
@@ -72,37 +64,13 @@ pub struct Details {
 }
 
 impl Operator {
-    /// For whoever calls.
-    ///
-    /// # Errors
-    /// If there is no folder of live sessions.
-    pub fn of_user() -> Result<Self, OperatorError> {
-        let folders = RuntimeDir::all_of_user();
-        if folders.is_empty() {
-            RuntimeDir::of_user().map_err(OperatorError::NoFolder)?;
-        }
-        Ok(Self { folders })
-    }
-
-    /// For this folder alone.
-    #[must_use]
-    pub fn at(folder: RuntimeDir) -> Self {
-        Self { folders: vec![folder] }
-    }
-
-    /// The folders of live sessions.
-    #[must_use]
-    pub fn folders(&self) -> &[RuntimeDir] {
-        &self.folders
-    }
-
     /// Every `run` that is alive, the oldest first.
     ///
     /// # Errors
     /// If a folder or the process table cannot be read.
     pub fn look(&self) -> Result<Vec<Live>, OperatorError> {
         let (mut all, mut records) = (Vec::new(), Vec::new());
-        for folder in &self.folders {
+        for folder in self.folders() {
             let unreadable = |source| OperatorError::Folder { folder: folder.path().to_path_buf(), source };
             all.extend(berth::all(folder).map_err(unreadable)?);
             records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));

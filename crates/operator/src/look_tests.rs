@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use moored_containment::{Command, Contained, Ladder, Recording, Stdio};
+use moored_containment::{Command, Contained, Ladder, Recording, RuntimeDir, Stdio};
 use moored_testkit::wait_until;
 use serde_json::{Value, json};
 

@@ -8,10 +8,10 @@ use moored_containment::ProcessIdentity;
 use moored_supervisor::ledger::{EventQuery, RunRow, StoredEvent};
 use serde::Serialize;
 
-use crate::OperatorError;
 use crate::find::{FindError, Named, find};
 use crate::history::{History, HistoryError};
-use crate::look::{Details, Operator};
+use crate::look::Details;
+use crate::operator::{Operator, OperatorError};
 use crate::row::ServerRow;
 
 /// What was asked for cannot be shown.
@@ -173,27 +173,5 @@ impl Inspected {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, PartialEq)]
-    struct Any(&'static str);
-
-    impl Named for Any {
-        fn id(&self) -> &str {
-            self.0
-        }
-
-        fn name(&self) -> &str {
-            "same"
-        }
-    }
-
-    #[test]
-    fn one_of_a_name_is_shown_and_of_several_the_ids_are() {
-        assert_eq!(only("same", vec![Any("1")]).expect("one"), Any("1"));
-        let error = only("same", vec![Any("1"), Any("2"), Any("3")]).expect_err("several");
-        assert!(matches!(&error, TargetError::Several { ids, .. } if ids == &["1", "2", "3"]), "{error:?}");
-        assert_eq!(error.to_string(), "choose: 3 servers are called `same`");
-    }
-}
+#[path = "target_tests.rs"]
+mod tests;
