@@ -17,11 +17,11 @@ use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::own_program::own_program;
 use crate::render;
-use crate::settings::{Around, Containers, RunSettings, candidates, read_all};
+use crate::settings::{Around, Containers, Places, RunSettings};
 
 pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     let around = around();
-    let files = read_all(&candidates(&around.cwd, &around.env))?;
+    let files = Places::of(args.config.as_deref(), &around.cwd, &around.env).read()?;
     for file in &files {
         for what in &file.unknown {
             render::say(&format!("moored: `{}` is passed over: {what}", file.path.display()));
