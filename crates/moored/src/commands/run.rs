@@ -12,6 +12,7 @@ use moored_supervisor::ledger::Writer;
 use moored_supervisor::log::{Limits, ServerLog};
 use moored_supervisor::places::StateDir;
 use moored_supervisor::session::{self, RunError, Surroundings};
+use moored_supervisor::spec::masked_text;
 
 use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
@@ -87,7 +88,9 @@ const LAST_WORDS: Duration = Duration::from_millis(400);
 fn not_run(name: &str, error: &RunError) -> Failure {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
     let code = u8::try_from(error.exit_code()).unwrap_or(125);
-    Failure::to(format_args!("run `{name}`: {error}{cause}")).exit(Exit::Server(code))
+    // Clients keep what we say here, and a command line that is no program is quoted in it.
+    let why = masked_text(&format!("{error}{cause}"));
+    Failure::to(format_args!("run `{name}`: {why}")).exit(Exit::Server(code))
 }
 
 /// This very program with a word, for the guardians to run. Where it cannot be found, nothing is run.

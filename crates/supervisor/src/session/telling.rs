@@ -11,6 +11,7 @@ use super::start::{self, event};
 use super::state::Event;
 use crate::berth::Facts;
 use crate::event::{Counters, EndCause, Ended, What};
+use crate::spec::masked_text;
 
 /// How long our own look around may go on when all else is over: what a dead session left takes its time to be ended.
 const LAST_LOOK: Duration = Duration::from_secs(3);
@@ -89,7 +90,8 @@ impl Driver {
 
     /// On stderr and on record.
     pub(super) fn warn(&mut self, message: &str) {
+        let message = masked_text(message);
         self.pump.push_errors(format!("moored: {message}\n").as_bytes());
-        self.note(What::Warned { message: message.to_owned() });
+        self.note(What::Warned { message });
     }
 }

@@ -4,7 +4,7 @@ mod mask;
 mod name;
 mod rules;
 
-pub use mask::masked;
+pub use mask::{masked, masked_text};
 pub use name::server_name;
 pub use rules::{Idle, OverLimit, Restart, Rules};
 
