@@ -35,9 +35,6 @@ pub enum OperatorError {
         /// Why.
         source: io::Error,
     },
-    /// There is no folder of live sessions.
-    #[error("use the folder of live sessions: {0}")]
-    NoFolder(io::Error),
     /// The process table cannot be read.
     #[error("read the process table: {0}")]
     Table(io::Error),

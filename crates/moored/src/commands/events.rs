@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use moored_containment::{EndReport, ServerExit};
 use moored_supervisor::event::{Ended, Event, SleepReason, StartReason, Started, What};
 use moored_supervisor::ledger::EventQuery;
-use moored_supervisor::operator::{Operator, cause};
+use moored_supervisor::operator::cause;
 
 use super::history;
 use crate::args::EventsArgs;
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_millis(250);
 
 pub(super) fn run(args: &EventsArgs) -> Result<Exit, Failure> {
     let since = args.since.as_deref().map(begin).transpose()?;
-    let mut history = history(&Operator::of_user()?)?;
+    let mut history = history(&super::operator())?;
     let mut query = EventQuery { since, ..EventQuery::default() };
     loop {
         for stored in history.events(&query)? {

@@ -25,7 +25,7 @@ struct Inspected {
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
-    let operator = Operator::of_user()?;
+    let operator = super::operator();
     let inspected = inspect(&operator, &args.target)?;
     if args.json {
         render::json("server", &inspected)?;

@@ -19,7 +19,7 @@ struct Log {
 }
 
 pub(super) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
-    let log = find_log(&Operator::of_user()?, &args.target)?;
+    let log = find_log(&super::operator(), &args.target)?;
     let unreadable =
         |error: std::io::Error| Failure::to(format_args!("read `{}`: {error}", log.path.display()));
     let (text, mut follow) = tail(&log.path, args.lines.unwrap_or(usize::MAX)).map_err(unreadable)?;

@@ -78,6 +78,15 @@ impl From<HistoryError> for Failure {
     }
 }
 
+/// The operator of whoever calls; tells what is wrong with the folders of live sessions.
+fn operator() -> Operator {
+    let operator = Operator::of_user();
+    if let Some(warning) = operator.warning() {
+        render::say(&format!("moored: {warning}"));
+    }
+    operator
+}
+
 /// Opens history, and tells what is to be told of that.
 fn history(operator: &Operator) -> Result<History, Failure> {
     let history = operator.history()?;

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use moored_supervisor::control::RunState;
-use moored_supervisor::operator::{Operator, ServerRow, Verdict};
+use moored_supervisor::operator::{ServerRow, Verdict};
 
 use super::history;
 use crate::args::PsArgs;
@@ -13,7 +13,7 @@ use crate::render::{self, BAD, DIM, GOOD, Node, Table};
 const LONGEST_COMMAND: usize = 60;
 
 pub(super) fn run(args: &PsArgs) -> Result<Exit, Failure> {
-    let operator = Operator::of_user()?;
+    let operator = super::operator();
     let mut rows: Vec<ServerRow> = operator.look()?.into_iter().map(|live| live.row).collect();
     if args.all {
         let alive = rows.iter().map(|row| row.id.clone()).collect();

@@ -49,6 +49,9 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     let (name, run, state) = (spec.name.clone(), RunId::generate(), StateDir::of_user());
     let log_file = spec.rules.log_file.clone().or(state.as_ref().ok().map(|state| state.log_of(&name, run)));
     let folder = RuntimeDir::of_user();
+    if let Some(warning) = folder.as_ref().ok().and_then(RuntimeDir::warning) {
+        render::say(&format!("moored: {warning}"));
+    }
     let spool = folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf());
     let writer = Arc::new(Writer::start(state, spool));
     let note = Arc::clone(&writer);

@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug)]
 pub struct Operator {
     folders: Vec<RuntimeDir>,
+    warning: Option<String>,
 }
 
 /// A `run` that is alive.
@@ -72,22 +73,27 @@ pub struct Details {
 }
 
 impl Operator {
-    /// For whoever calls.
-    ///
-    /// # Errors
-    /// If there is no folder of live sessions.
-    pub fn of_user() -> Result<Self, OperatorError> {
-        let folders = RuntimeDir::all_of_user();
-        if folders.is_empty() {
-            RuntimeDir::of_user().map_err(OperatorError::NoFolder)?;
-        }
-        Ok(Self { folders })
+    /// For the user who calls. Where no folder of live sessions can be used there are no sessions to be found, and the
+    /// [warning](Self::warning) says why.
+    #[must_use]
+    pub fn of_user() -> Self {
+        let warning = match RuntimeDir::of_user() {
+            Ok(folder) => folder.warning(),
+            Err(error) => Some(format!("no folder of live sessions can be used: {error}")),
+        };
+        Self { folders: RuntimeDir::all_of_user(), warning }
     }
 
     /// For this folder alone.
     #[must_use]
     pub fn at(folder: RuntimeDir) -> Self {
-        Self { folders: vec![folder] }
+        Self { folders: vec![folder], warning: None }
+    }
+
+    /// What is wrong with the folders of live sessions.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The folders of live sessions.
