@@ -61,6 +61,7 @@ mod keep_rule;
 #[allow(dead_code, reason = "compiled into the guardian too, which uses the rest")]
 mod ladder;
 mod link;
+mod passwd;
 mod record;
 mod report;
 mod runtime_dir;
@@ -86,6 +87,7 @@ pub use cookie::{ParseSessionIdError, SessionId};
 pub use identity::{BootId, ParseIdentityError, ProcessIdentity};
 pub use ladder::{Ladder, Rung};
 pub use link::EndError;
+pub use passwd::passwd_home;
 pub use record::Record;
 pub use report::{
     EndReason, EndReport, EndedBy, Proof, ServerExit, Step, StepName, Survivor, SurvivorReason,

@@ -28,38 +28,58 @@ const ENDING: &str = "session";
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct RuntimeDir(Arc<sys::Folder>);
+pub struct RuntimeDir(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    folder: sys::Folder,
+    /// Why the best place is not this one.
+    passed_over: Option<String>,
+}
 
 impl RuntimeDir {
-    /// The user's own: `$MOORED_RUNTIME_DIR`, else `/run/user/UID/moored`, else `/tmp/moored-UID`.
+    /// The user's own: `$MOORED_RUNTIME_DIR`, else the first of these that can be used: `/run/user/UID/moored`,
+    /// `/tmp/moored-UID`, `/dev/shm/moored-UID`, and `.local/state/moored/run` in the home that `/etc/passwd` names.
     ///
     /// # Errors
-    /// If it cannot be made, or belongs to somebody else too.
+    /// If none can be made, or each belongs to another user too; the error is that of the first.
     pub fn of_user() -> io::Result<Self> {
         match std::env::var_os("MOORED_RUNTIME_DIR") {
             Some(path) if !path.is_empty() => Self::at(path),
-            _ => Self::at(sys::user_folder(sys::own_user())),
+            _ => Self::first_of(&sys::user_folders(sys::own_user())),
         }
     }
 
-    /// Every folder in which sessions of this user may be on record: one of them is used where there is no
-    /// `/run/user/UID` yet, in a cron job say.
+    fn first_of(places: &[sys::UserFolder]) -> io::Result<Self> {
+        let mut refused: Option<io::Error> = None;
+        for place in places {
+            match place.make() {
+                Ok(folder) => {
+                    let passed_over = refused.map(|why| why.to_string());
+                    return Ok(Self(Arc::new(Opened { folder, passed_over })));
+                }
+                // It passes; a session that is on record elsewhere for its sake would be hard to find.
+                Err(error) if sys::Shortage::of(&error) != sys::Shortage::Other => return Err(error),
+                Err(error) => drop(refused.get_or_insert(named(&place.path, error))),
+            }
+        }
+        Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Every folder in which sessions of this user may be on record: which of them is used can change with time, when
+    /// `/run/user/UID` comes or another user takes the name in `/tmp`.
     #[must_use]
     pub fn all_of_user() -> Vec<Self> {
-        let places = [Self::of_user().ok(), Self::in_tmp()];
-        let mut all: Vec<Self> = Vec::new();
-        for place in places.into_iter().flatten() {
-            if all.iter().all(|known| known.path() != place.path()) {
-                all.push(place);
+        let mut all: Vec<Self> = Self::of_user().into_iter().collect();
+        for place in sys::user_folders(sys::own_user()) {
+            // One that is not there, or is another user's, has no sessions of ours.
+            if all.iter().all(|known| known.path() != place.path)
+                && let Ok(folder) = sys::open_private_folder(&place.path)
+            {
+                all.push(Self(Arc::new(Opened { folder, passed_over: None })));
             }
         }
         all
-    }
-
-    /// The one in /tmp, if it is there already.
-    fn in_tmp() -> Option<Self> {
-        let path = sys::folder_in_tmp(sys::own_user());
-        if path.exists() { Self::at(path).ok() } else { None }
     }
 
     /// This one; made if it is not there, refused unless it is the user's alone.
@@ -67,17 +87,25 @@ impl RuntimeDir {
     /// # Errors
     /// As for [`RuntimeDir::of_user`].
     pub fn at(path: impl AsRef<Path>) -> io::Result<Self> {
-        Ok(Self(Arc::new(sys::private_folder(path.as_ref())?)))
+        let folder = sys::make_private_folder(path.as_ref())?;
+        Ok(Self(Arc::new(Opened { folder, passed_over: None })))
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0.path
+        &self.0.folder.path
+    }
+
+    /// A sentence about a better place that could not be used, if there is one: another user may have taken its name.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let why = self.0.passed_over.as_ref()?;
+        Some(format!("{why}; live sessions are recorded in `{}`", self.path().display()))
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.fd.as_fd()
+        self.0.folder.fd.as_fd()
     }
 
     /// Removes drafts whose writer died before it could give them their name.
@@ -231,6 +259,15 @@ impl FoundRecord {
     pub(crate) fn remove(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
+}
+
+/// With the path in its message, if it is not there already.
+fn named(path: &Path, error: io::Error) -> io::Error {
+    let path = path.display().to_string();
+    if error.to_string().contains(&path) {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("`{path}`: {error}"))
 }
 
 fn read_record(file: &mut File) -> io::Result<Option<Record>> {

@@ -28,7 +28,7 @@ pub use back_off::{AfterCrash, BackOff, CrashLimit};
 pub use environment::{Environment, ProcessEnv};
 pub use key::Key;
 pub use launch::{Launch, LaunchStdio, StdioSource};
-pub use mask::masked;
+pub use mask::{masked, masked_text};
 pub use name::server_name;
 pub use rules::{Idle, OverLimit, Restart, Rules};
 pub use spec::ServerSpec;

@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use super::mask::{MASK, masked};
+
 /// A name for the server behind this command: the operand of `npx`, `uvx`, `node`, `python`, `docker run` and the like,
 /// else the program, without folder, version and extension.
 ///
@@ -15,12 +17,15 @@ use std::path::Path;
 /// assert_eq!(name("node --inspect /opt/srv/index.js"), "index");
 /// assert_eq!(name("docker run -i --rm -e TOKEN mcp/github"), "github");
 /// assert_eq!(name("sh -c something"), "sh");
+/// assert_eq!(name("npx --token abc srv"), "srv");
 /// ```
 #[must_use]
 pub fn server_name(command: &[OsString]) -> String {
+    // A name is shown everywhere, and is part of paths: it is made of words that hold no secret.
+    let command = masked(command);
     let Some((program, args)) = command.split_first() else { return String::new() };
-    let args: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let program = base(program);
+    let args: Vec<&str> = args.iter().map(String::as_str).filter(|arg| *arg != MASK).collect();
+    let program = base(OsStr::new(program));
     let operand = match program.as_str() {
         "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => {
             operand(&args, &["-p", "--package", "--from", "-c", "--with"])

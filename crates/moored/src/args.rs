@@ -54,6 +54,10 @@ pub(crate) enum Verb {
 /// Options of `run`. Each is also a `MOORED_…` variable and a key of `[run]` in the settings files.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
+    /// Settings file that stands before the user's and the machine's; a file in the working folder is read only if named
+    /// here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// What to call the server [default: from the command]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -185,17 +189,27 @@ pub(crate) enum ConfigVerb {
         /// One JSON object
         #[arg(long)]
         json: bool,
+        /// With this settings file too, as `run --config FILE` would read it
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// Where settings files are looked for
     Path {
         /// One JSON object
         #[arg(long)]
         json: bool,
+        /// With this settings file too, as `run --config FILE` would read it
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// Whether the settings can be understood
     Check {
         /// This file instead of the usual ones
+        #[arg(conflicts_with = "config")]
         file: Option<PathBuf>,
+        /// With this settings file too, as `run --config FILE` would read it
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// The JSON Schema of a settings file
     Schema,

@@ -1,7 +1,7 @@
 //! What was typed, and what is written in the environment and the files, becomes what is meant: a [`ServerSpec`].
 //!
-//! A flag beats a `MOORED_*` variable, which beats a file, which beats the default; of the files the nearest wins, value
-//! by value. Each value knows where it came from, so that a wrong one can be found. `layers` owns that order, `files`
+//! A flag beats a `MOORED_*` variable, which beats a file, which beats the default; of the files the one that `--config`
+//! names wins, then the user's, then the machine's, value by value. Each value knows where it came from, so that a wrong one can be found. `layers` owns that order, `files`
 //! where the files are and how they are read, `units` how a value is written.
 
 mod files;
@@ -22,7 +22,7 @@ use moored_launch::{
 use crate::args::RunArgs;
 use crate::exit::Failure;
 
-pub(crate) use files::{SettingsFile, candidates, read_all, read_one};
+pub(crate) use files::{Places, SettingsFile, read_named};
 pub(crate) use keys::{KEYS, Kind, schema};
 pub(crate) use layers::{Layers, Origin};
 pub(crate) use units::duration;

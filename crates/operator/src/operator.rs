@@ -13,22 +13,23 @@ use moored_supervisor::places::StateDir;
 #[derive(Clone, Debug)]
 pub struct Operator {
     folders: Vec<RuntimeDir>,
+    /// What is wrong with these folders.
+    warning: Option<String>,
     history: Arc<dyn LedgerStore>,
     /// Where logs are that no run has named; none if the user has no home.
     logs: Option<StateDir>,
 }
 
 impl Operator {
-    /// For whoever calls.
-    ///
-    /// # Errors
-    /// If there is no folder of live sessions.
-    pub fn of_user() -> Result<Self, OperatorError> {
-        let folders = RuntimeDir::all_of_user();
-        if folders.is_empty() {
-            RuntimeDir::of_user().map_err(OperatorError::NoFolder)?;
-        }
-        Ok(Self::in_folders(folders))
+    /// For the user who calls. Where no folder of live sessions can be used there are no sessions to be found, and the
+    /// [warning](Self::warning) says why.
+    #[must_use]
+    pub fn of_user() -> Self {
+        let warning = match RuntimeDir::of_user() {
+            Ok(folder) => folder.warning(),
+            Err(error) => Some(format!("no folder of live sessions can be used: {error}")),
+        };
+        Self { warning, ..Self::in_folders(RuntimeDir::all_of_user()) }
     }
 
     /// For this folder of live sessions alone, with the history of whoever calls.
@@ -46,7 +47,7 @@ impl Operator {
     fn in_folders(folders: Vec<RuntimeDir>) -> Self {
         let state = StateDir::of_user();
         let logs = state.as_ref().ok().cloned();
-        Self { folders, history: Arc::new(SqliteStore::from(state)), logs }
+        Self { folders, warning: None, history: Arc::new(SqliteStore::from(state)), logs }
     }
 
     pub(crate) fn history_store(&self) -> &dyn LedgerStore {
@@ -55,6 +56,12 @@ impl Operator {
 
     pub(crate) fn logs(&self) -> Option<&StateDir> {
         self.logs.as_ref()
+    }
+
+    /// What is wrong with the folders of live sessions.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The folders of live sessions.
@@ -75,9 +82,6 @@ pub enum OperatorError {
         /// Why.
         source: io::Error,
     },
-    /// There is no folder of live sessions.
-    #[error("use the folder of live sessions: {0}")]
-    NoFolder(io::Error),
     /// The process table cannot be read.
     #[error("read the process table: {0}")]
     Table(io::Error),

@@ -5,11 +5,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::ffi::OsStringExt as _;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use moored_containment::passwd_home;
 use rustix::fs::OFlags;
 
 use crate::event::RunId;
@@ -41,9 +41,7 @@ impl StateDir {
     /// If the user has no home.
     pub fn of_user() -> Result<Self, PlaceError> {
         let uid = rustix::process::getuid().as_raw();
-        choose(|name| std::env::var_os(name), || home_in(Path::new("/etc/passwd"), uid))
-            .map(Self)
-            .ok_or(PlaceError::NoHome)
+        choose(|name| std::env::var_os(name), || passwd_home(uid)).map(Self).ok_or(PlaceError::NoHome)
     }
 
     /// This one.
@@ -144,17 +142,6 @@ fn choose(env: impl Fn(&str) -> Option<OsString>, home: impl Fn() -> Option<Path
         .or_else(|| Some(absolute("HOME").or_else(&home)?.join(".local/state/moored")))
 }
 
-/// The user's home by the local user database; clients may clear the environment.
-fn home_in(passwd: &Path, uid: u32) -> Option<PathBuf> {
-    let lines = BufReader::new(File::open(passwd).ok()?).split(b'\n');
-    lines.map_while(Result::ok).find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-        let theirs: u32 = std::str::from_utf8(fields.get(2)?).ok()?.parse().ok()?;
-        let home = PathBuf::from(OsString::from_vec(fields.get(5)?.to_vec()));
-        (theirs == uid && home.is_absolute()).then_some(home)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -190,20 +177,6 @@ mod tests {
             chosen(&[("MOORED_STATE_DIR", ""), ("XDG_STATE_HOME", "x"), ("HOME", "/h")], None).as_deref(),
             Some("/h/.local/state/moored")
         );
-    }
-
-    #[test]
-    fn a_home_is_found_by_its_users_number() {
-        let scratch = Scratch::for_user(User::current());
-        let passwd = scratch.join("passwd");
-        fs::write(
-            &passwd,
-            "root:x:0:0:root:/root:/bin/sh\nbroken line\nu:x:10:10::/home/u:/bin/sh\nv:x:11:11:::\n",
-        )
-        .expect("a file");
-        assert_eq!(home_in(&passwd, 10), Some("/home/u".into()));
-        assert_eq!(home_in(&passwd, 11), None, "an empty home is none");
-        assert_eq!(home_in(&passwd, 1), None);
     }
 
     #[test]

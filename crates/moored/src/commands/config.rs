@@ -9,17 +9,19 @@ use serde::Serialize;
 use crate::args::{ConfigVerb, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::render::{self, Table};
-use crate::settings::{self, KEYS, Kind, Layers, Origin, SettingsFile};
+use crate::settings::{self, KEYS, Kind, Layers, Origin, Places, SettingsFile};
 
 pub(super) fn run(verb: ConfigVerb) -> Result<Exit, Failure> {
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let places = settings::candidates(&cwd, &env);
+    let places = |config: Option<PathBuf>| Places::of(config.as_deref(), &cwd, &env);
     let done = match verb {
-        ConfigVerb::Show { json } => show(&env, settings::read_all(&places)?, json),
-        ConfigVerb::Path { json } => path(&places, json),
-        ConfigVerb::Check { file: Some(file) } => check(&[file], Missing::IsWrong),
-        ConfigVerb::Check { file: None } => check(&places, Missing::IsFine),
+        ConfigVerb::Show { json, config } => show(&env, &cwd, &places(config), json),
+        ConfigVerb::Path { json, config } => path(&places(config), json),
+        ConfigVerb::Check { file: Some(file), .. } => {
+            settings::read_named(&file).and_then(|file| check(vec![file]))
+        }
+        ConfigVerb::Check { file: None, config } => places(config).read().and_then(check),
         ConfigVerb::Schema => Ok(render::raw(format!("{:#}\n", settings::schema()).as_bytes())?),
     };
     // Only `run` passes on a code that says who failed.
@@ -38,8 +40,14 @@ struct Setting {
     shown_origin: String,
 }
 
-fn show(env: &BTreeMap<OsString, OsString>, files: Vec<SettingsFile>, json: bool) -> Result<(), Failure> {
-    let layers = Layers::of_run(&RunArgs::default(), env, files);
+fn show(env: &BTreeMap<OsString, OsString>, cwd: &Path, places: &Places, json: bool) -> Result<(), Failure> {
+    let layers = Layers::of_run(&RunArgs::default(), env, places.read()?);
+    if let Some(file) = places.left_out(cwd) {
+        render::say(&format!(
+            "moored: `{}` is not read unless `--config moored.toml` names it",
+            file.display()
+        ));
+    }
     let settings: Vec<Setting> =
         KEYS.iter().map(|key| setting(key.name, key.kind, key.default, &layers)).collect();
     if json {
@@ -86,8 +94,8 @@ struct Place<'a> {
     exists: bool,
 }
 
-fn path(places: &[PathBuf], json: bool) -> Result<(), Failure> {
-    let places: Vec<Place<'_>> = places.iter().map(|path| Place { path, exists: path.exists() }).collect();
+fn path(places: &Places, json: bool) -> Result<(), Failure> {
+    let places: Vec<Place<'_>> = places.paths().map(|path| Place { path, exists: path.exists() }).collect();
     if json {
         return Ok(render::json("files", &places)?);
     }
@@ -99,26 +107,14 @@ fn path(places: &[PathBuf], json: bool) -> Result<(), Failure> {
     Ok(render::out(&table.text())?)
 }
 
-/// What a file that is not there means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Missing {
-    IsFine,
-    IsWrong,
-}
-
 /// Checks each, tells all that is wrong, and fails if anything is.
-fn check(places: &[PathBuf], missing: Missing) -> Result<(), Failure> {
+fn check(files: Vec<SettingsFile>) -> Result<(), Failure> {
     let mut wrong = Vec::new();
-    for place in places {
-        match settings::read_one(place)? {
-            None if missing == Missing::IsFine => {}
-            None => wrong.push(format!("`{}` is not there", place.display())),
-            Some(file) => {
-                wrong.extend(file.unknown.iter().map(|what| format!("`{}`: {what}", place.display())));
-                settings::check(file)?;
-                render::out(&format!("checked {}\n", place.display()))?;
-            }
-        }
+    for file in files {
+        let place = file.path.display().to_string();
+        wrong.extend(file.unknown.iter().map(|what| format!("`{place}`: {what}")));
+        settings::check(file)?;
+        render::out(&format!("checked {place}\n"))?;
     }
     if wrong.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use moored_containment::{EndReport, ServerExit};
-use moored_operator::{Operator, cause};
+use moored_operator::cause;
 use moored_supervisor::event::{Ended, Event, SleepReason, StartReason, Started, What};
 use moored_supervisor::ledger::EventQuery;
 
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_millis(250);
 
 pub(super) fn run(args: &EventsArgs) -> Result<Exit, Failure> {
     let since = args.since.as_deref().map(begin).transpose()?;
-    let mut history = Operator::of_user()?.history()?;
+    let mut history = super::operator().history()?;
     say_all(&history.warnings);
     let mut query = EventQuery { since, ..EventQuery::default() };
     loop {

@@ -1,6 +1,6 @@
 //! `moored inspect`: all that is known of one server.
 
-use moored_operator::{Details, Inspected, Operator};
+use moored_operator::{Details, Inspected};
 
 use super::events::event_line;
 use super::ps::{process_tree, state_word, verdict_word};
@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure, tell};
 use crate::render::{self, STRONG, paint};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Exit, Failure> {
-    let inspected = Operator::of_user()?.inspect(&args.target)?;
+    let inspected = super::operator().inspect(&args.target)?;
     say_all(&inspected.warnings);
     if let Some(error) = &inspected.unread {
         tell(&Failure::to(error));

@@ -1,6 +1,5 @@
 //! `moored logs`: what a server wrote to its stderr, and what it writes from now on until it ends.
 
-use moored_operator::Operator;
 use moored_supervisor::log::{Follow, tail};
 
 use super::say_all;
@@ -9,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::render;
 
 pub(super) fn run(args: &LogsArgs) -> Result<Exit, Failure> {
-    let log = Operator::of_user()?.log_of(&args.target)?;
+    let log = super::operator().log_of(&args.target)?;
     say_all(&log.warnings);
     if log.older > 0 {
         let (target, newest, more) = (&args.target, &log.id, log.older);

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
-use moored_operator::{FindError, HistoryError, ListError, OperatorError, TargetError};
+use moored_operator::{FindError, HistoryError, ListError, Operator, OperatorError, TargetError};
 
 use crate::args::{Typed, Verb, written_out};
 use crate::exit::{Exit, Failure};
@@ -95,6 +95,13 @@ impl From<TargetError> for Failure {
             error => Self::to(error),
         }
     }
+}
+
+/// The operator of the user who calls; tells what is wrong with the folders of live sessions.
+fn operator() -> Operator {
+    let operator = Operator::of_user();
+    say_all(operator.warning().map(str::to_owned).as_slice());
+    operator
 }
 
 /// Tells the user what a verb ran into beside its answer.

@@ -1,7 +1,7 @@
 //! `moored ps`: every server that moored runs, as a table, a tree, JSON or bare ids.
 
 use anstyle::Style;
-use moored_operator::{Listing, Operator, ServerRow, Verdict, Which};
+use moored_operator::{Listing, ServerRow, Verdict, Which};
 use moored_supervisor::control::RunState;
 
 use super::say_all;
@@ -14,7 +14,7 @@ const LONGEST_COMMAND: usize = 60;
 
 pub(super) fn run(args: &PsArgs) -> Result<Exit, Failure> {
     let which = if args.all { Which::All } else { Which::Alive };
-    let Listing { rows, warnings } = Operator::of_user()?.list(which)?;
+    let Listing { rows, warnings } = super::operator().list(which)?;
     say_all(&warnings);
     if args.json {
         render::json("servers", &rows)?;

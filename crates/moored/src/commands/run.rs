@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use moored_launch::ProcessEnv;
+use moored_containment::RuntimeDir;
+use moored_launch::{ProcessEnv, masked_text};
 use moored_supervisor::records::{Program, SessionRecords, Storage};
 use moored_supervisor::session::{self, RunError};
 
@@ -13,11 +14,11 @@ use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::own_program::own_program;
 use crate::render;
-use crate::settings::{Containers, RunSettings, candidates, read_all};
+use crate::settings::{Containers, Places, RunSettings};
 
 pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     let process_env = process_env();
-    let files = read_all(&candidates(&process_env.cwd, &process_env.env))?;
+    let files = Places::of(args.config.as_deref(), &process_env.cwd, &process_env.env).read()?;
     for file in &files {
         for what in &file.unknown {
             render::say(&format!("moored: `{}` is passed over: {what}", file.path.display()));
@@ -44,7 +45,11 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     let name = spec.launch.name.clone();
     let program =
         Program { version: env!("CARGO_PKG_VERSION"), remove_pid_file: own_command("remove-dead-pid-file") };
-    let (records, surroundings) = SessionRecords::begin(&spec, Storage::of_user(), program);
+    let storage = Storage::of_user();
+    if let Some(warning) = storage.runtime.as_ref().ok().and_then(RuntimeDir::warning) {
+        render::say(&format!("moored: {warning}"));
+    }
+    let (records, surroundings) = SessionRecords::begin(&spec, storage, program);
     let outcome = session::run(spec, surroundings);
     for warning in records.finish(LAST_WORDS) {
         render::say(&format!("moored: {warning}"));
@@ -61,7 +66,9 @@ const LAST_WORDS: Duration = Duration::from_millis(400);
 fn not_run(name: &str, error: &RunError) -> Failure {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
     let code = u8::try_from(error.exit_code()).unwrap_or(125);
-    Failure::to(format_args!("run `{name}`: {error}{cause}")).exit(Exit::Server(code))
+    // Clients keep what we say here, and a command line that is no program is quoted in it.
+    let why = masked_text(&format!("{error}{cause}"));
+    Failure::to(format_args!("run `{name}`: {why}")).exit(Exit::Server(code))
 }
 
 /// This very program with a word, for the guardians to run. Where it cannot be found, nothing is run.

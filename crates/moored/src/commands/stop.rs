@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
-use moored_operator::{Live, Operator, StopOutcome, Stopped, find};
+use moored_operator::{Live, StopOutcome, Stopped, find};
 
 use crate::args::StopArgs;
 use crate::exit::{Exit, Failure};
 use crate::render::{self, BAD, GOOD, paint};
 
 pub(super) fn run(args: &StopArgs) -> Result<Exit, Failure> {
-    let live = Operator::of_user()?.look()?;
+    let live = super::operator().look()?;
     let chosen = if args.all { live.iter().collect() } else { chosen(&live, &args.targets)? };
     if chosen.is_empty() && !args.json {
         render::say("moored: no server is running");

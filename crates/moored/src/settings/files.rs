@@ -1,8 +1,13 @@
-//! Where settings files are, and what stands in them. A key that is not known is told and passed over, so that a file
-//! for a later version still works; a file that is no TOML is an error.
+//! Where settings files are, and what stands in them.
+//!
+//! The user's own file and the machine's are read if they are there. Any other file, one in the working folder too, is
+//! read only when `--config` names it: clients start servers in whatever folder they work in, and a cloned repository must
+//! not set rules. A key that is not known is told and passed over, so that a file for a later version still works; a file
+//! that is no TOML is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -23,10 +28,7 @@ pub(crate) struct SettingsFile {
 impl SettingsFile {
     /// Reads its text.
     pub(crate) fn parse(path: PathBuf, text: &str) -> Result<Self, Failure> {
-        let unreadable = |why: &dyn std::fmt::Display| {
-            Failure::to(format_args!("read the settings in `{}`: {why}", path.display()))
-                .exit(Exit::RUN_FAILED)
-        };
+        let unreadable = |why: &dyn std::fmt::Display| unreadable(&path, why);
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| unreadable(&error))?;
         let mut values = BTreeMap::new();
         let mut unknown = BTreeSet::new();
@@ -62,32 +64,64 @@ fn texts(value: &toml::Value) -> Option<Vec<String>> {
     }
 }
 
-/// Where settings files are looked for, the nearest first.
-pub(crate) fn candidates(cwd: &Path, env: &BTreeMap<OsString, OsString>) -> Vec<PathBuf> {
-    let folder =
-        |name: &str| env.get(&OsString::from(name)).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-    let mut places = vec![cwd.join("moored.toml")];
-    places.extend(config.map(|folder| folder.join("moored/config.toml")));
-    places.push("/etc/moored/config.toml".into());
-    places
+/// The settings files of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// The file that `--config` or `MOORED_CONFIG` names. It must be there.
+    named: Option<PathBuf>,
+    /// The user's own and the machine's, which need not be there.
+    usual: Vec<PathBuf>,
 }
 
-/// Reads those that are there.
-pub(crate) fn read_all(places: &[PathBuf]) -> Result<Vec<SettingsFile>, Failure> {
-    let mut files = Vec::new();
-    for place in places {
-        files.extend(read_one(place)?);
+impl Places {
+    /// The places for a command that was started in `cwd` with this `--config` and this environment.
+    pub(crate) fn of(config: Option<&Path>, cwd: &Path, env: &BTreeMap<OsString, OsString>) -> Self {
+        let path =
+            |name: &str| env.get(&OsString::from(name)).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let folder = |name: &str| path(name).filter(|path| path.is_absolute());
+        let user = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+        let mut usual: Vec<PathBuf> =
+            user.map(|folder| folder.join("moored/config.toml")).into_iter().collect();
+        usual.push("/etc/moored/config.toml".into());
+        let named = config.map(Path::to_path_buf).or_else(|| path("MOORED_CONFIG"));
+        Self { named: named.map(|file| cwd.join(file)), usual }
     }
-    Ok(files)
+
+    /// All of them, the strongest first.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.named.iter().chain(&self.usual).map(PathBuf::as_path)
+    }
+
+    /// Reads those that are there, the strongest first.
+    pub(crate) fn read(&self) -> Result<Vec<SettingsFile>, Failure> {
+        let mut files: Vec<SettingsFile> =
+            self.named.as_deref().map(read_named).transpose()?.into_iter().collect();
+        for place in &self.usual {
+            files.extend(read_usual(place)?);
+        }
+        Ok(files)
+    }
+
+    /// The `moored.toml` of the working folder, if there is one that these places leave out.
+    pub(crate) fn left_out(&self, cwd: &Path) -> Option<PathBuf> {
+        let beside = cwd.join("moored.toml");
+        let same = |named: &PathBuf| match (named.canonicalize(), beside.canonicalize()) {
+            (Ok(named), Ok(beside)) => named == beside,
+            _ => false,
+        };
+        (beside.is_file() && !self.named.as_ref().is_some_and(same)).then_some(beside)
+    }
 }
 
-/// Reads one, if it is there. Somebody else's is passed over: whoever can write to a folder that we happen to run in
-/// must not be able to say where our files go.
-pub(crate) fn read_one(path: &Path) -> Result<Option<SettingsFile>, Failure> {
-    let unreadable = |error: io::Error| {
-        Failure::to(format_args!("read the settings in `{}`: {error}", path.display())).exit(Exit::RUN_FAILED)
-    };
+/// Reads a file that was named. Whoever names a file trusts it, whoever owns it.
+pub(crate) fn read_named(path: &Path) -> Result<SettingsFile, Failure> {
+    let about = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    read_text(path, &about)
+}
+
+/// Reads a file that nobody named, if it is there. One that belongs to another user is passed over: that user must not
+/// be able to say where our files go.
+fn read_usual(path: &Path) -> Result<Option<SettingsFile>, Failure> {
     let about = match std::fs::metadata(path) {
         Ok(about) => about,
         // A folder that we may not enter has no settings for us.
@@ -99,18 +133,26 @@ pub(crate) fn read_one(path: &Path) -> Result<Option<SettingsFile>, Failure> {
         {
             return Ok(None);
         }
-        Err(error) => return Err(unreadable(error)),
+        Err(error) => return Err(unreadable(path, &error)),
     };
     if about.uid() != 0 && about.uid() != rustix::process::geteuid().as_raw() {
-        let unknown = BTreeSet::from([format!("it belongs to somebody else (uid {})", about.uid())]);
+        let unknown = BTreeSet::from([format!("it belongs to another user (uid {})", about.uid())]);
         return Ok(Some(SettingsFile { path: path.into(), values: BTreeMap::new(), unknown }));
     }
-    // Whoever reads it would wait for somebody who writes.
+    read_text(path, &about).map(Some)
+}
+
+fn read_text(path: &Path, about: &Metadata) -> Result<SettingsFile, Failure> {
+    // Reading a FIFO would wait for a writer.
     if about.file_type().is_fifo() {
-        return Err(unreadable(io::Error::other("it is a FIFO")));
+        return Err(unreadable(path, &"it is a FIFO"));
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    SettingsFile::parse(path.into(), &text).map(Some)
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    SettingsFile::parse(path.into(), &text)
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::to(format_args!("read the settings in `{}`: {why}", path.display())).exit(Exit::RUN_FAILED)
 }
 
 #[cfg(test)]
@@ -137,12 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn files_are_looked_for_from_near_to_far() {
-        let env = |name: &str, value: &str| BTreeMap::from([(OsString::from(name), OsString::from(value))]);
-        let places = |env| candidates(Path::new("/w"), &env);
-        let expected = |user: &str| ["/w/moored.toml", user, "/etc/moored/config.toml"].map(PathBuf::from);
-        assert_eq!(places(env("XDG_CONFIG_HOME", "/c")), expected("/c/moored/config.toml"));
-        assert_eq!(places(env("HOME", "/h")), expected("/h/.config/moored/config.toml"));
-        assert_eq!(places(env("HOME", "not/absolute")).len(), 2);
+    fn the_users_file_stands_before_the_machines_and_a_named_one_before_both() {
+        let places = |config: Option<&str>, env: &[(&str, &str)]| {
+            let env = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            let places = Places::of(config.map(Path::new), Path::new("/w"), &env);
+            places.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
+        };
+        let machine = "/etc/moored/config.toml";
+        assert_eq!(places(None, &[("XDG_CONFIG_HOME", "/c")]), format!("/c/moored/config.toml {machine}"));
+        assert_eq!(places(None, &[("HOME", "/h")]), format!("/h/.config/moored/config.toml {machine}"));
+        assert_eq!(places(None, &[("HOME", "not/absolute"), ("XDG_CONFIG_HOME", ".")]), machine);
+        assert_eq!(places(Some("a.toml"), &[("MOORED_CONFIG", "/b.toml")]), format!("/w/a.toml {machine}"));
+        assert_eq!(places(None, &[("MOORED_CONFIG", "/b.toml")]), format!("/b.toml {machine}"));
+        assert_eq!(places(None, &[("MOORED_CONFIG", "")]), machine);
     }
 }

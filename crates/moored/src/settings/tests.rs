@@ -82,7 +82,7 @@ fn every_option_of_a_run_is_understood() {
 
 #[test]
 fn a_flag_beats_the_environment_which_beats_a_file_and_the_nearest_file_wins() {
-    let near = ("/work/moored.toml", "[run]\ngrace = '3s'");
+    let near = ("/home/u/.config/moored/config.toml", "[run]\ngrace = '3s'");
     let far = ("/etc/moored/config.toml", "[run]\ngrace = '4s'\nkill-after = '5s'\nsealed = true");
     let env = [("MOORED_GRACE", "2500ms")];
     let grace = |line, env: &[(&str, &str)], files: &[(&str, &str)]| launch_of(line, env, files).ladder.grace;

@@ -6,4 +6,5 @@ mod demo;
 mod home;
 mod operator;
 mod settings;
+mod squatted;
 mod usage;

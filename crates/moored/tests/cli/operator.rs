@@ -1,5 +1,6 @@
 //! The operator's verbs, on real servers.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
@@ -52,6 +53,84 @@ fn a_server_is_listed_with_its_processes_and_its_client() {
     assert_eq!(inspected["server"]["guardians"].as_array().expect("a list").len(), 2);
     let text = home.moored(&["inspect", "srv"]).stdout;
     assert!(text.contains("held by") && text.contains(id), "{text}");
+}
+
+/// Everything that is shown of a server, and everything that is written down of it.
+fn all_that_is_known(home: &Home) -> String {
+    let mut known = String::new();
+    for args in [
+        &["ps", "-a", "--json"][..],
+        &["ps", "--tree"],
+        &["ps"],
+        &["inspect", "srv"],
+        &["inspect", "srv", "--json"],
+        &["events", "--json"],
+        &["events"],
+    ] {
+        let said = home.moored(args);
+        known.push_str(&format!("{args:?}\n{}{}", said.stdout, said.stderr));
+    }
+    let mut folders = vec![home.join("run"), home.join("state")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            known.push_str(&format!("{}\n", path.display()));
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.is_file() {
+                known.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()));
+            }
+        }
+    }
+    known
+}
+
+#[test]
+fn f08_no_secret_of_a_command_line_is_shown_or_written_down() {
+    let home = Home::new();
+    let secrets = [
+        "postgres://me:HUSH@host/db",
+        "--pass",
+        "HUSH",
+        "--pwd=HUSH",
+        "--passphrase",
+        "-HUSH",
+        "--pat",
+        "HUSH",
+        "--cookie",
+        "sid=HUSH",
+        "X-Any: Bearer HUSH",
+        "ghp_HUSH0123456789",
+        "https://host/mcp?a=1&sig=HUSH&token=HUSH",
+        "mysql",
+        "-pHUSH",
+    ];
+    let run = [&["--name", "srv", "--", "sh", "-c", "sleep 600 & cat", "sh"][..], &secrets].concat();
+    let running = home.run(&run);
+    home.wait_for(1, 3);
+    let id = home.moored(&["ps", "-q"]).stdout;
+    let known = wait_until("it is written down", Duration::from_secs(10), || {
+        Some(all_that_is_known(&home)).filter(|known| known.contains("\"begun\""))
+    });
+    assert!(known.contains("postgres://me:***@host/db") && known.contains(id.trim()), "{known}");
+    assert!(!known.contains("HUSH"), "{known}");
+    home.moored(&["stop", "srv"]);
+    running.wait();
+    let known = all_that_is_known(&home);
+    assert!(known.contains("\"ended\"") && !known.contains("HUSH"), "{known}");
+}
+
+#[test]
+fn f08_a_name_and_an_error_have_no_secret_either() {
+    let home = Home::new();
+    // The whole command line as one word, as some configs have it; and an option that looks like the package.
+    let said = home.moored(&["run", "--", "srv --api-key HUSH postgres://me:HUSH@host"]);
+    assert_eq!(said.code, 127, "{said:?}");
+    assert!(said.stderr.contains("srv --api-key ***") && !said.stderr.contains("HUSH"), "{said:?}");
+    let said = home.moored(&["run", "--", "/nowhere/npx", "--token", "HUSH", "srv"]);
+    assert!(said.stderr.contains("`srv`") && !said.stderr.contains("HUSH"), "{said:?}");
+    let known = all_that_is_known(&home);
+    assert!(known.contains("\"start-failed\"") && !known.contains("HUSH"), "{known}");
 }
 
 #[test]

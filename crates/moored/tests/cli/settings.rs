@@ -1,10 +1,14 @@
 //! Settings through the binary: their order, their origin, and what a broken file does.
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
+use moored_testkit::bins::bin_of;
+use moored_testkit::{MarkGuard, Scratch, User};
 use serde_json::Value;
 
-use crate::home::{Home, said};
+use crate::home::{Home, Said, said};
 
 fn setting<'a>(shown: &'a Value, key: &str) -> &'a Value {
     let settings = shown["settings"].as_array().expect("a list");
@@ -22,7 +26,8 @@ fn with_user_file(text: &str) -> Home {
 fn each_value_is_shown_with_its_origin() {
     let home = with_user_file("[run]\ngrace = '3s'\nidle = '15m'\nkeep = ['tmux']\n");
     fs::write(home.join("moored.toml"), "[run]\nidle = 'off'\n").expect("a file");
-    let output = said(home.command(&["config", "show", "--json"]).env("MOORED_RESTART", "on-crash"));
+    let show = ["config", "show", "--json", "--config", "moored.toml"];
+    let output = said(home.command(&show).env("MOORED_RESTART", "on-crash"));
     let shown: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(shown["schema_version"], 1);
     let facts = |key: &str| {
@@ -84,9 +89,92 @@ fn places_and_schema_are_shown() {
     let places = home.json(&["config", "path", "--json"]);
     let files = places["files"].as_array().expect("a list");
     assert_eq!(
-        files.iter().map(|file| file["exists"].as_bool()).collect::<Vec<_>>()[..2],
-        [Some(false), Some(true)]
+        files.iter().map(|file| file["exists"].as_bool()).collect::<Vec<_>>(),
+        [Some(true), Some(Path::new("/etc/moored/config.toml").exists())]
     );
     let schema: Value = serde_json::from_str(&home.moored(&["config", "schema"]).stdout).expect("JSON");
     assert_eq!(schema["properties"]["run"]["properties"]["restart"]["enum"][1], "on-crash");
+}
+
+/// What a cloned repository would like: the server's stderr appended to a file of the user's, and a stay of three hours.
+const REPOSITORY: &str = "[run]\nname = 'theirs'\nlog-file = 'stolen.log'\ngrace = '3h'\nkeep = ['sh']\n";
+
+/// A run whose working folder has settings of its own, as this user.
+fn run_beside(text: &str, user: User, options: &[&str]) -> (Scratch, MarkGuard, Said) {
+    let (scratch, mark) = (Scratch::for_user(user), MarkGuard::fresh());
+    let file = scratch.join("moored.toml");
+    fs::write(&file, text).expect("a file");
+    std::os::unix::fs::chown(&file, Some(user.uid()), Some(user.gid())).expect("ours to give");
+    let args = [&["run"], options, &["--", "sh", "-c", "echo started; echo oops >&2"]].concat();
+    let mut command = mark.wrapping().user(user).command(bin_of("moored", "moored"), args);
+    command
+        .current_dir(scratch.path())
+        .env("HOME", scratch.join("home"))
+        .env("MOORED_RUNTIME_DIR", scratch.join("run"))
+        .env("MOORED_STATE_DIR", scratch.join("state"))
+        .stdin(Stdio::null());
+    let said = said(&mut command);
+    (scratch, mark, said)
+}
+
+#[test]
+fn f04_a_run_does_not_read_settings_from_the_working_folder() {
+    for user in User::available() {
+        // Not even to find out that it cannot be understood.
+        for text in [REPOSITORY, "[run\n", "[run]\nbogus = 1\n"] {
+            let (scratch, _mark, said) = run_beside(text, user, &[]);
+            assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (0, "started\n", "oops\n"));
+            assert!(!scratch.join("stolen.log").exists(), "{user:?}");
+        }
+    }
+}
+
+#[test]
+fn f04_a_run_reads_the_file_that_config_names() {
+    for user in User::available() {
+        for options in [&["--config", "moored.toml"], &["--config", "./moored.toml"]] {
+            let (scratch, _mark, said) = run_beside(REPOSITORY, user, options);
+            assert_eq!((said.code, said.stdout.as_str()), (0, "started\n"), "{said:?}");
+            assert_eq!(fs::read_to_string(scratch.join("stolen.log")).expect("a log"), "oops\n", "{user:?}");
+        }
+    }
+}
+
+#[test]
+fn f04_a_file_that_config_names_must_be_there_and_be_understood() {
+    let home = Home::new();
+    fs::write(home.join("broken.toml"), "[run\n").expect("a file");
+    fs::create_dir(home.join("folder.toml")).expect("a folder");
+    for file in ["nowhere.toml", "broken.toml", "folder.toml", "/etc/passwd/x"] {
+        let said = home.moored(&["run", "--config", file, "--", "echo", "started"]);
+        assert_eq!((said.code, said.stdout.as_str()), (125, ""), "{file}: {said:?}");
+        assert!(said.stderr.contains(file), "{file}: {said:?}");
+        for verb in ["show", "check"] {
+            let said = home.moored(&["config", verb, "--config", file]);
+            assert_eq!(said.code, 1, "{verb} {file}: {said:?}");
+            assert!(said.stderr.contains(file), "{verb} {file}: {said:?}");
+        }
+    }
+    let said = said(home.command(&["run", "--", "echo", "started"]).env("MOORED_CONFIG", "nowhere.toml"));
+    assert_eq!((said.code, said.stdout.as_str()), (125, ""), "the variable names it too: {said:?}");
+}
+
+#[test]
+fn f04_config_show_says_that_a_file_in_the_working_folder_is_not_read() {
+    let home = with_user_file("[run]\ngrace = '3s'\n");
+    fs::write(home.join("moored.toml"), "[run]\ngrace = '4s'\nrestart = 'on-crash'\n").expect("a file");
+    let ignored = home.moored(&["config", "show", "--json"]);
+    let shown: Value = serde_json::from_str(&ignored.stdout).expect("JSON");
+    assert_eq!(
+        (&setting(&shown, "grace")["value"], &setting(&shown, "restart")["value"]),
+        (&"3s".into(), &"never".into())
+    );
+    assert!(ignored.stderr.contains("--config moored.toml"), "{ignored:?}");
+    let named = home.json(&["config", "show", "--json", "--config", "moored.toml"]);
+    assert_eq!(setting(&named, "grace")["value"], "4s", "it stands before the user's own");
+    assert_eq!(setting(&named, "restart")["origin"], "file");
+    let places = home.json(&["config", "path", "--json"]);
+    assert!(!places.to_string().contains("moored.toml"), "{places}");
+    let places = home.json(&["config", "path", "--json", "--config", "moored.toml"]);
+    assert_eq!(places["files"][0]["path"], home.join("moored.toml").display().to_string());
 }

@@ -16,6 +16,7 @@ fn help_names_every_verb_and_every_option_of_the_contract() {
     assert!(!help.stdout.contains("demo-part"), "{}", help.stdout);
     let help = home.moored(&["run", "--help"]).stdout;
     for option in [
+        "config",
         "name",
         "grace",
         "kill-after",

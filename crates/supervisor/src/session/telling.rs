@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use moored_launch::masked_text;
 use tokio::time::Instant;
 
 use super::aside::{Aside, look_around};
@@ -89,7 +90,8 @@ impl Driver {
 
     /// On stderr and on record.
     pub(super) fn warn(&mut self, message: &str) {
+        let message = masked_text(message);
         self.pump.push_errors(format!("moored: {message}\n").as_bytes());
-        self.note(What::Warned { message: message.to_owned() });
+        self.note(What::Warned { message });
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::pipe::PipeFlags;
 
+use crate::passwd::passwd_home;
+
 /// An opened folder and where it is.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -52,27 +54,62 @@ pub(crate) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where a user's runtime files go: by number, because clients filter the environment.
-pub(crate) fn user_folder(uid: u32) -> PathBuf {
-    let run = PathBuf::from(format!("/run/user/{uid}"));
-    let ours = fs::metadata(&run).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid);
-    if ours { run.join("moored") } else { folder_in_tmp(uid) }
+/// A place for a user's runtime files.
+#[derive(Debug)]
+pub(crate) struct UserFolder {
+    /// What must be there already.
+    parent: PathBuf,
+    /// The folder itself.
+    pub(crate) path: PathBuf,
 }
 
-pub(crate) fn folder_in_tmp(uid: u32) -> PathBuf {
-    PathBuf::from(format!("/tmp/moored-{uid}"))
+impl UserFolder {
+    fn new(parent: impl Into<PathBuf>, below: impl AsRef<Path>) -> Self {
+        let parent = parent.into();
+        Self { path: parent.join(below), parent }
+    }
+
+    /// Opens it, making what is missing below the parent.
+    pub(crate) fn make(&self) -> io::Result<Folder> {
+        fs::metadata(&self.parent)?;
+        fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.path)?;
+        open_private_folder(&self.path)
+    }
+}
+
+/// Where a user's runtime files may go, the best place first: by number, because clients filter the environment. In
+/// `/tmp` and `/dev/shm` another user may have taken the name; nobody else can write in the user's home.
+pub(crate) fn user_folders(uid: u32) -> Vec<UserFolder> {
+    let is_users =
+        |path: &Path| fs::metadata(path).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid);
+    let run = PathBuf::from(format!("/run/user/{uid}"));
+    let mut folders = Vec::new();
+    if is_users(&run) {
+        folders.push(UserFolder::new(run, "moored"));
+    }
+    folders.extend(["/tmp", "/dev/shm"].map(|parent| UserFolder::new(parent, format!("moored-{uid}"))));
+    // A home that is not there, or that system users share, is none.
+    if let Some(home) = passwd_home(uid).filter(|home| is_users(home)) {
+        folders.push(UserFolder::new(home, ".local/state/moored/run"));
+    }
+    folders
 }
 
 /// Opens a folder that nobody else can write to or read, making it if it is not there.
-pub(crate) fn private_folder(path: &Path) -> io::Result<Folder> {
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<Folder> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => open_private_folder(path),
     }
-    // Opened without following a link, and then judged by what was opened: /tmp is everybody's.
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-    let fd = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
-    let stat = rustix::fs::fstat(fd.as_fd())?;
+}
+
+/// Opens a folder that is there, and that nobody else can write to or read.
+pub(crate) fn open_private_folder(path: &Path) -> io::Result<Folder> {
+    // Opened without following a link, and then judged by what was opened: /tmp is everybody's. By O_PATH, for which
+    // another user's folder need not be readable.
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+    let found = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let stat = rustix::fs::fstat(found.as_fd())?;
     if stat.st_uid != own_user() || stat.st_mode & 0o077 != 0 {
         let who = format!(
             "`{}` belongs to uid {} with mode {:o}, not to uid {} alone",
@@ -83,6 +120,8 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<Folder> {
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, who));
     }
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let fd = rustix::fs::openat(found.as_fd(), ".", flags, rustix::fs::Mode::empty())?;
     Ok(Folder { path: path.to_path_buf(), fd })
 }
 
