@@ -102,7 +102,9 @@ pub(super) struct Driver {
     pub(super) is_input_over: bool,
     pub(super) held_bytes: usize,
     is_watching: bool,
-    /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
+    /// When the client closed our stdin.
+    pub(super) eof_seen: Option<Instant>,
+    /// The same, if its tree has to be gone by a bound from then on.
     pub(super) eof_at: Option<Instant>,
     /// When an input that was closed is not read any more, if it cannot be read to its end.
     pub(super) unread_until: Option<Instant>,
@@ -139,7 +141,8 @@ impl Driver {
     pub(super) fn new(parts: Parts, warnings: &[String]) -> Self {
         let Parts { spec, facts, client, folder, pump, hangup, door, around } = parts;
         let (asides, heard) = mpsc::unbounded_channel();
-        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key));
+        let asker = facts.client.as_ref().and_then(|client| client.identity);
+        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key, asker));
         let mut driver = Self {
             server_version: spec.rules.server_version.clone(),
             state: State::Starting(StartReason::First),
@@ -153,10 +156,11 @@ impl Driver {
             last_activity: None,
             began: Instant::now(),
             is_making_room: false,
-            is_bound: client.as_ref().is_none_or(|client| client.may_hold_stdin),
+            is_bound: client.as_ref().is_none_or(|client| client.stdin.is_possible()),
             is_input_over: false,
             held_bytes: 0,
             is_watching: false,
+            eof_seen: None,
             eof_at: None,
             unread_until: None,
             initialized_ticks: None,
@@ -196,8 +200,8 @@ impl Driver {
         // Before anything is started: from here on a signal is an ending, not our death.
         let mut signals = Signals::listen().map_err(RunError::Reactor)?;
         unblock_signals();
-        if let Some(code) = self.crashes.as_ref().and_then(Crashes::too_many) {
-            self.give_up(code);
+        if let Some(found) = self.crashes.as_ref().and_then(Crashes::crash_loop) {
+            self.give_up(found);
         } else {
             if let Err(error) = self.start(StartReason::First) {
                 self.not_started(&error);
@@ -301,6 +305,10 @@ impl Driver {
         }
         if was == State::FallingAsleep && self.state == State::Asleep {
             self.fell_asleep();
+        }
+        if was != self.state && self.state.ends_at_eof() && self.eof_seen.is_some() {
+            // The client had closed its end before this state.
+            self.tell_eof();
         }
     }
 

@@ -166,6 +166,11 @@ impl Pump {
         }
     }
 
+    /// Whether the server has not read all that is meant for it: it waits with us, or in the server's stdin.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.to_server.is_empty() || self.server.has_unread_input()
+    }
+
     /// The client is not read: what it said before waits to be written.
     pub(super) fn is_held_up(&self) -> bool {
         self.client.is_some() && !self.reads_client()

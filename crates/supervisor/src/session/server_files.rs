@@ -44,6 +44,13 @@ impl ServerFiles {
         }
     }
 
+    /// Whether the server has not read all that is in its stdin.
+    pub(super) fn has_unread_input(&self) -> bool {
+        self.stdin
+            .as_ref()
+            .is_some_and(|stdin| rustix::io::ioctl_fionread(stdin).is_ok_and(|bytes| bytes > 0))
+    }
+
     /// So much of a message has come and is not whole, and so much waits to be written.
     pub(super) fn adjust_widths(&mut self, coming: usize, going: usize) {
         self.widths.from.adjust(self.stdout.as_ref().map(AsFd::as_fd), coming);

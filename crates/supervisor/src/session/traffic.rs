@@ -60,9 +60,15 @@ impl Driver {
 
     fn client_eof(&mut self) {
         self.split(Side::Client, |splitter, driver| splitter.finish(|piece| driver.client_piece(piece)));
+        self.unread_until = None;
+        self.eof_seen.get_or_insert_with(Instant::now);
+        self.tell_eof();
+    }
+
+    /// The client has closed our stdin, now or before. A call that was not answered yet is still wanted if it reads on.
+    pub(super) fn tell_eof(&mut self) {
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
-        self.unread_until = None;
         let patience = self.eof_patience();
         self.dispatch(Event::Eof { wanted, patience });
     }
