@@ -68,8 +68,8 @@ fn f07_the_client_sees_the_end_of_a_stdout_that_its_server_closed() {
 fn f07_what_a_server_said_before_it_closed_its_stdout_arrives() {
     for scene in Scene::all() {
         let scene = then(scene, "head -c 500000 /dev/zero | tr '\\0' 'x'; exec 1>&-; sleep 600");
-        let wire = start(&scene);
-        std::thread::sleep(Duration::from_millis(300));
+        let mut wire = start(&scene);
+        assert!(wire.read_line().is_none(), "it ends without an end of line");
         let (_, seen) = wire.finish();
         assert_eq!(seen.iter().filter(|byte| **byte == b'x').count(), 500_000, "{:?}", scene.user);
         scene.assert_clean();
@@ -83,7 +83,7 @@ fn f07_a_client_cannot_write_to_a_server_that_has_closed_its_stdin() {
             let scene = then(scene.options(options.iter().copied()), "exec 0<&-; sleep 600");
             let mut wire = start(&scene);
             // Nothing was written since: it is the closing that is seen.
-            std::thread::sleep(Duration::from_secs(1));
+            wait_until("nobody reads", DEADLINE, || wire.is_unread().then_some(()));
             let write = wire.try_write(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/lost\"}\n");
             assert_eq!(write.expect_err("nobody reads").kind(), ErrorKind::BrokenPipe, "{:?}", scene.user);
             assert_eq!(ps(&scene)[0]["state"], "running", "the server lives");

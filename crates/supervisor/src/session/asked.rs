@@ -106,6 +106,9 @@ impl Driver {
         if self.spec.rules.direct {
             return Some("its client talks to it directly".into());
         }
+        if self.is_half_closed || self.half_close_at.is_some() {
+            return Some("it has closed one of its pipes".into());
+        }
         if self.is_given_up() {
             return None;
         }

@@ -107,7 +107,7 @@ fn watch_death(identity: &ProcessIdentity) -> Death {
 }
 
 /// Our ancestors, the parent first.
-fn ancestors() -> Vec<u32> {
+pub(super) fn ancestors() -> Vec<u32> {
     let parent = |pid: &u32| parent_of(*pid).filter(|parent| *parent != 0);
     std::iter::successors(parent(&std::process::id()), parent).take(GENERATIONS).collect()
 }
@@ -122,7 +122,9 @@ fn parent_of(pid: u32) -> Option<u32> {
 fn holder(stdin: BorrowedFd<'_>, ancestors: &[u32]) -> Option<u32> {
     let stat = rustix::fs::fstat(stdin).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => ancestors.iter().copied().find(|pid| writes_to_pipe(*pid, stat.st_ino)),
+        FileType::Fifo => {
+            ancestors.iter().copied().find(|pid| holds_pipe(*pid, stat.st_ino, PipeEnd::Writing))
+        }
         // Who made the pair of sockets: the client itself, before it forked.
         FileType::Socket => {
             let maker = rustix::net::sockopt::socket_peercred(stdin).ok()?.pid.as_raw_nonzero().get();
@@ -160,21 +162,34 @@ fn task_with_files(pid: u32) -> io::Result<PathBuf> {
     }
 }
 
-pub(super) fn writes_to_pipe(pid: u32, inode: u64) -> bool {
+/// One of the two ends of a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PipeEnd {
+    Reading,
+    Writing,
+}
+
+/// Whether it can be seen to hold that end of the pipe.
+pub(super) fn holds_pipe(pid: u32, inode: u64, end: PipeEnd) -> bool {
     let name = format!("pipe:[{inode}]");
     let Ok(task) = task_with_files(pid) else { return false };
     let Ok(files) = fs::read_dir(task.join("fd")) else { return false };
     files.flatten().any(|file| {
         fs::read_link(file.path()).is_ok_and(|link| link.as_os_str() == name.as_str())
-            && is_writable(&task.join("fdinfo").join(file.file_name()))
+            && is_end(&task.join("fdinfo").join(file.file_name()), end)
     })
 }
 
-fn is_writable(info: &Path) -> bool {
+fn is_end(info: &Path, end: PipeEnd) -> bool {
     const ACCESS: u32 = 0o3;
+    const READ_ONLY: u32 = 0;
     let Ok(info) = fs::read_to_string(info) else { return false };
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & ACCESS != 0)
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| match end {
+        PipeEnd::Reading => flags & ACCESS == READ_ONLY,
+        PipeEnd::Writing => flags & ACCESS != READ_ONLY,
+    })
 }
 
 fn is_shell(pid: u32) -> bool {

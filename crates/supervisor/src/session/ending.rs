@@ -36,7 +36,8 @@ impl Driver {
             {
                 crashes.note(exit);
             }
-            if self.spec.rules.restart == Restart::OnCrash {
+            // The next one could not talk to the client over a pipe that this one has closed.
+            if self.spec.rules.restart == Restart::OnCrash && !self.is_half_closed {
                 return self.crashed();
             }
         }

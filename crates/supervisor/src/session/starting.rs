@@ -29,7 +29,7 @@ impl Driver {
             strength: server.strength().clone(),
             why,
         };
-        (self.gave_up, self.exit_code) = (false, None);
+        (self.gave_up, self.exit_code, self.half_close_at) = (false, None, None);
         self.pump.server = ServerFiles::of(&mut server);
         self.pump.closing_input = false;
         // It was over for a server that was put to sleep; for this one it is if the client has closed it.
