@@ -26,13 +26,16 @@ pub struct Process {
     pub state: char,
     /// The kernel's short name for it.
     pub name: String,
+    /// By the rule of `Stat::is_zombie`.
+    is_zombie: bool,
 }
 
 impl Process {
-    /// Dead, and only waiting to be collected.
+    /// Dead, and only waiting to be collected. A process whose first thread has ended is in state `Z` too, and no zombie while
+    /// other threads of it live.
     #[must_use]
     pub fn is_zombie(&self) -> bool {
-        matches!(self.state, 'Z' | 'X')
+        self.is_zombie
     }
 }
 
@@ -69,6 +72,7 @@ impl ProcessTable {
                 session: stat.session.unsigned_abs(),
                 state: char::from(stat.state),
                 name: String::from_utf8_lossy(stat::name(&line).unwrap_or_default()).into_owned(),
+                is_zombie: stat.is_zombie(),
             });
         }
         Ok(Self { rows })

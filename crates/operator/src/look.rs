@@ -235,7 +235,10 @@ fn judge(
         Some(client) => {
             let who = format!("{} ({})", client.name, client.pid);
             match client.identity.as_ref().map(alive) {
-                Some(true) => (Verdict::Attached, format!("stdin held by {who}")),
+                Some(true) if facts.client_holds_stdin => (Verdict::Attached, format!("stdin held by {who}")),
+                Some(true) => {
+                    (Verdict::Attached, format!("started by {who}; who holds its stdin is not known"))
+                }
                 Some(false) => (Verdict::Lingering, format!("its client {who} is gone")),
                 None => (Verdict::Unknown, format!("its client {who} cannot be looked at")),
             }

@@ -43,6 +43,7 @@ fn played(client: Option<Client>) -> Played {
         server_key: serde_json::from_str("1").expect("a key"),
         entry_key: serde_json::from_str("2").expect("a key"),
         client,
+        client_holds_stdin: true,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: Some("/l/x.log".into()),
         pid_file: None,

@@ -44,6 +44,7 @@ fn scene() -> Scene {
         server_key: serde_json::from_str("1").expect("a key"),
         entry_key: serde_json::from_str("2").expect("a key"),
         client: None,
+        client_holds_stdin: true,
         started_at: Timestamp::UNIX_EPOCH,
         log_file: Some("/l/new.log".into()),
         pid_file: None,

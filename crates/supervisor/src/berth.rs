@@ -48,6 +48,9 @@ pub struct Facts {
     pub entry_key: Key,
     /// Who asked for it.
     pub client: Option<Client>,
+    /// Whether the client was seen to hold the other end of stdin. Older versions did not say.
+    #[serde(default)]
+    pub client_holds_stdin: bool,
     /// When it began, by the wall clock.
     pub started_at: Timestamp,
     /// Where the server's stderr is kept.
@@ -266,6 +269,7 @@ mod tests {
             server_key: serde_json::from_str("1").expect("a key"),
             entry_key: serde_json::from_str("2").expect("a key"),
             client: None,
+            client_holds_stdin: true,
             started_at: Timestamp::UNIX_EPOCH,
             log_file: None,
             pid_file: None,

@@ -69,6 +69,8 @@ pub enum RunState {
     Running,
     /// The server is gone, the client's pipe is kept, and the next message starts it again.
     Hibernating,
+    /// The server crashed too often, and is not started for a while; calls are answered with an error until then.
+    BackingOff,
     /// It is being ended.
     Ending,
     /// It has ended.

@@ -84,6 +84,7 @@ mod tests {
             server_key: key(1),
             entry_key: key(entry),
             client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
+            client_holds_stdin: true,
             started_at: Timestamp::UNIX_EPOCH,
             log_file: None,
             pid_file: None,

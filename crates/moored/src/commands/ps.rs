@@ -87,6 +87,7 @@ pub(super) fn state_word(state: RunState) -> &'static str {
         RunState::Starting => "starting",
         RunState::Running => "running",
         RunState::Hibernating => "hibernating",
+        RunState::BackingOff => "backing-off",
         RunState::Ending => "ending",
         RunState::Ended => "ended",
     }
@@ -96,7 +97,7 @@ fn state_style(state: RunState) -> Style {
     match state {
         RunState::Running => GOOD,
         RunState::Hibernating | RunState::Ended => DIM,
-        RunState::Starting | RunState::Ending => Style::new(),
+        RunState::Starting | RunState::BackingOff | RunState::Ending => Style::new(),
     }
 }
 

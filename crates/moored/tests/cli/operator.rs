@@ -242,6 +242,7 @@ fn facts(moored: ProcessIdentity) -> Facts {
         server_key: serde_json::from_str("1").expect("a key"),
         entry_key: serde_json::from_str("2").expect("a key"),
         client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
+        client_holds_stdin: true,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: None,
         pid_file: None,

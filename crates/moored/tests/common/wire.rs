@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use moored_testkit::wait_until;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::DEADLINE;
@@ -52,6 +53,14 @@ impl Wire {
     /// The same, for when there may be no reader.
     pub(crate) fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stdin.as_mut().expect("an open stdin").write_all(bytes)
+    }
+
+    /// Whether nobody can read any more what we would write.
+    pub(crate) fn is_unread(&self) -> bool {
+        let stdin = self.stdin.as_ref().expect("an open stdin");
+        let mut fds = [PollFd::new(stdin, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec::default())).expect("a pipe") > 0
+            && fds[0].revents().contains(PollFlags::ERR)
     }
 
     pub(crate) fn write_line(&mut self, message: &Value) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::relay::Envelope;
+use crate::relay::{Envelope, id_key};
 
 pub(super) const METHOD: &str = "subscriptions/listen";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -15,7 +15,7 @@ const META: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[derive(Debug, Default)]
 pub(super) struct Listens {
-    /// The client's lines, by their ids.
+    /// The client's lines, by the keys of their ids.
     open: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Those that were asked for again and not acknowledged yet.
     again: BTreeSet<Vec<u8>>,
@@ -51,8 +51,7 @@ impl Listens {
         if self.again.is_empty() || envelope.method() != Some(ACKNOWLEDGED) {
             return false;
         }
-        // An id is compared by its text, which is the client's own.
-        let id = |line: &Value| line["params"]["_meta"].get(META).map(|id| id.to_string().into_bytes());
+        let id = |line: &Value| line["params"]["_meta"].get(META).map(|id| id_key(id.to_string().as_bytes()));
         let told: Value = serde_json::from_slice(line).unwrap_or_default();
         id(&told).is_some_and(|id| self.again.remove(&id))
     }

@@ -28,7 +28,7 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// What is still to be answered, by id, and what was answered before.
+    /// What is still to be answered, by the key of its id, and what was answered before.
     waiting: HashMap<Vec<u8>, Option<u64>>,
     /// What follows the answer to `initialize`.
     then: Option<Vec<Said>>,
@@ -55,8 +55,8 @@ impl Replay {
     }
 
     pub(crate) fn hear_server(&mut self, envelope: &Envelope, line: &[u8]) -> Step {
-        let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) else { return Step::Pass };
-        let Some(before) = self.waiting.remove(id) else { return Step::Pass };
+        let Some(id) = envelope.id_key().filter(|_| envelope.is_response()) else { return Step::Pass };
+        let Some(before) = self.waiting.remove(&id) else { return Step::Pass };
         match self.then.take() {
             Some(_) if envelope.error => Step::Failed(String::from_utf8_lossy(line).trim().to_owned()),
             Some(then) => {
@@ -71,7 +71,7 @@ impl Replay {
                 self.after(lines)
             }
             None => {
-                let is_tools = self.tools.as_deref() == Some(id);
+                let is_tools = self.tools.as_deref() == Some(&*id);
                 if is_tools && before.is_some_and(|before| before != digest(line)) && self.changes.is_empty()
                 {
                     self.changes.extend(list_changed(&["tools"]));
@@ -145,6 +145,15 @@ mod tests {
         let done = answer(&mut replay, "{\"result\":{\"tools\":[{\"name\":\"x\"}]},\"id\":1}\n");
         assert_eq!(done, Step::Done(Vec::new()));
         assert!(replay.is_done());
+    }
+
+    #[test]
+    fn f12_an_answer_whose_id_is_written_in_another_way_is_kept_from_the_client() {
+        let mut talk = Talk::default();
+        see(&mut talk, true, "{\"id\":0.0,\"method\":\"initialize\"}\n");
+        see(&mut talk, false, "{\"id\":0,\"result\":{}}\n");
+        let (mut replay, _) = Replay::begin(&talk).expect("there is something to say");
+        assert_eq!(answer(&mut replay, "{\"id\":0,\"result\":{}}\n"), Step::Done(Vec::new()));
     }
 
     #[test]

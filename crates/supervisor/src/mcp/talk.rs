@@ -11,12 +11,14 @@ use serde_json::value::RawValue;
 
 use super::listens::{self, Listens};
 use super::tasks::Tasks;
-use crate::relay::Envelope;
 use moored_launch::stable_hash;
+
+use crate::relay::{Envelope, id_key};
 
 /// A request that the client made once and that a server started anew is to be asked again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
+    /// The key of its id.
     pub(crate) id: Vec<u8>,
     pub(crate) line: Vec<u8>,
     /// What was answered, in a number; none until it is.
@@ -32,6 +34,15 @@ pub(crate) enum ServerSaid {
     Initialized { name: Option<String>, version: Option<String> },
 }
 
+/// A call of the client that is not answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Call {
+    /// Its id as the client wrote it.
+    written: Vec<u8>,
+    method: String,
+}
+
+/// All ids in here are compared by their keys: a server may write an id in another way than the client did.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     pub(crate) initialize: Option<Said>,
@@ -39,8 +50,8 @@ pub(crate) struct Talk {
     pub(crate) log_level: Option<Said>,
     pub(crate) tools: Option<Said>,
     pub(crate) subscriptions: BTreeMap<String, Said>,
-    /// The client's calls, by id, with their methods.
-    calls: HashMap<Vec<u8>, String>,
+    /// The client's calls, by the keys of their ids.
+    calls: HashMap<Vec<u8>, Call>,
     /// The server's.
     asked: HashSet<Vec<u8>>,
     tasks: Tasks,
@@ -76,7 +87,7 @@ impl Talk {
 
     /// Whether this is the end of a stream that the client has open.
     pub(crate) fn ends_stream(&self, answer: &Envelope) -> bool {
-        answer.is_response() && answer.real_id().is_some_and(|id| self.listens.is_open(id))
+        answer.is_response() && answer.id_key().is_some_and(|id| self.listens.is_open(&id))
     }
 
     /// The streams that a server started anew is to be asked for.
@@ -117,23 +128,24 @@ impl Talk {
 
     /// The method of a call in flight.
     pub(crate) fn method_of(&self, id: &[u8]) -> Option<&str> {
-        self.calls.get(id).map(String::as_str)
+        self.calls.get(&id_key(id)).map(|call| call.method.as_str())
     }
 
-    /// The server is gone: the ids of the client's calls that nobody will answer now. The server's own are forgotten.
+    /// The server is gone: the ids, as the client wrote them, of its calls that nobody will answer now. The server's own are
+    /// forgotten.
     pub(crate) fn take_calls(&mut self) -> Vec<Vec<u8>> {
         self.asked.clear();
-        self.calls.drain().map(|(id, _)| id).collect()
+        self.calls.drain().map(|(_, call)| call.written).collect()
     }
 
     /// The call with that id was answered by somebody else; whether it was waited for.
     pub(crate) fn settle(&mut self, id: &[u8]) -> bool {
-        self.calls.remove(id).is_some()
+        self.calls.remove(&id_key(id)).is_some()
     }
 
     /// Whether the server waits for this answer.
     pub(crate) fn expects(&self, answer: &Envelope) -> bool {
-        answer.real_id().is_some_and(|id| self.asked.contains(id))
+        answer.id_key().is_some_and(|id| self.asked.contains(&id))
     }
 
     /// The server is gone, and waits for nothing any more.
@@ -146,16 +158,17 @@ impl Talk {
             return each(line, |envelope, line| self.hear_client(envelope, line));
         }
         let Some(method) = envelope.method() else {
-            if let Some(id) = envelope.real_id() {
-                self.asked.remove(id);
+            if let Some(id) = envelope.id_key() {
+                self.asked.remove(&id);
             }
             return;
         };
-        if let Some(id) = envelope.real_id().filter(|_| method == listens::METHOD) {
-            self.listens.opened(id, whole_line(line));
-        } else if let Some(id) = envelope.real_id() {
-            self.calls.insert(id.to_vec(), method.to_owned());
-            self.note_request(id, method, line);
+        if let Some(id) = envelope.id_key().filter(|_| method == listens::METHOD) {
+            self.listens.opened(&id, whole_line(line));
+        } else if let Some(written) = envelope.real_id() {
+            let (id, call) = (id_key(written), Call { written: written.to_vec(), method: method.to_owned() });
+            self.calls.insert(id.clone(), call);
+            self.note_request(&id, method, line);
         } else {
             self.note_notification(method, line);
         }
@@ -213,7 +226,7 @@ impl Talk {
             });
             return ServerSaid::Ordinary;
         }
-        let Some(id) = envelope.real_id() else {
+        let Some(id) = envelope.id_key() else {
             match envelope.method() {
                 Some("notifications/cancelled") => {
                     if let Some(id) = cancelled(line) {
@@ -226,16 +239,16 @@ impl Talk {
             return ServerSaid::Ordinary;
         };
         if envelope.method.is_some() {
-            self.asked.insert(id.to_vec());
+            self.asked.insert(id);
             return ServerSaid::Ordinary;
         }
         self.answered = true;
-        self.listens.closed(id);
-        self.tasks.answered(id, envelope.result);
-        match self.calls.remove(id).as_deref() {
-            Some("initialize") if envelope.result => self.note_initialize(id, line),
+        self.listens.closed(&id);
+        self.tasks.answered(&id, envelope.result);
+        match self.calls.remove(&id).as_ref().map(|call| call.method.as_str()) {
+            Some("initialize") if envelope.result => self.note_initialize(&id, line),
             Some("tools/list") if envelope.result => {
-                note_answer(&mut self.tools, id, line);
+                note_answer(&mut self.tools, &id, line);
                 ServerSaid::Ordinary
             }
             Some(method) if envelope.result => {
@@ -249,10 +262,10 @@ impl Talk {
     /// What a server that was started again answers is what the next one is compared with: the client is told of a change
     /// once.
     pub(crate) fn hear_again(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
-        let Some(id) = envelope.real_id() else { return ServerSaid::Ordinary };
-        note_answer(&mut self.tools, id, line);
+        let Some(id) = envelope.id_key() else { return ServerSaid::Ordinary };
+        note_answer(&mut self.tools, &id, line);
         match &self.initialize {
-            Some(said) if said.id == id => self.note_initialize(id, line),
+            Some(said) if said.id == id => self.note_initialize(&id, line),
             _ => ServerSaid::Ordinary,
         }
     }
@@ -350,13 +363,14 @@ fn task(line: &[u8]) -> Option<String> {
     params::<Params>(line).map(|params| params.task)
 }
 
+/// The key of the id of the call that is cancelled.
 fn cancelled(line: &[u8]) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(rename = "requestId")]
         request: Box<RawValue>,
     }
-    params::<Params>(line).map(|params| params.request.get().as_bytes().to_vec())
+    params::<Params>(line).map(|params| id_key(params.request.get().as_bytes()))
 }
 
 #[cfg(test)]
@@ -384,6 +398,40 @@ mod tests {
         talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":"b"}}"#);
         talk.client(r#"{"id":7,"result":{}}"#);
         assert_eq!(talk.in_flight(), 0);
+    }
+
+    #[test]
+    fn f12_an_answer_whose_id_is_written_in_another_way_answers_the_call() {
+        let mut talk = Talk::default();
+        for (called, answered) in
+            [("1.0", "1"), ("1e2", "100"), (r#""\u00e9""#, "\"é\""), (r#""a\/b""#, r#""a/b""#)]
+        {
+            talk.client(&format!(r#"{{"id":{called},"method":"tools/call"}}"#));
+            assert_eq!(talk.method_of(called.as_bytes()), Some("tools/call"));
+            talk.server(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
+            assert_eq!(talk.in_flight(), 0, "{called}, answered as {answered}");
+            talk.server(&format!(r#"{{"id":{called},"method":"roots/list"}}"#));
+            talk.client(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
+            assert_eq!(talk.in_flight(), 0, "{called}, asked by the server");
+        }
+        talk.client(r#"{"id":7.0,"method":"tools/call"}"#);
+        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#);
+        assert_eq!(talk.in_flight(), 0);
+    }
+
+    #[test]
+    fn f12_a_call_that_nobody_answers_is_told_by_the_id_that_the_client_wrote() {
+        let mut talk = Talk::default();
+        talk.client(r#"{"id":1.0,"method":"tools/call"}"#);
+        assert_eq!(talk.take_calls(), [b"1.0"]);
+    }
+
+    #[test]
+    fn f12_the_server_is_known_by_an_answer_whose_id_is_written_in_another_way() {
+        let mut talk = Talk::default();
+        talk.client(r#"{"id":0.0,"method":"initialize","params":{}}"#);
+        talk.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
+        assert!(talk.is_initialized());
     }
 
     #[test]

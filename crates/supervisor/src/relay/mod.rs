@@ -4,6 +4,7 @@
 //! A message is held until it is whole, so that one that is too long can be answered instead of passed on. Whatever does
 //! not begin like a message passes at once, untouched.
 
+mod id;
 mod port;
 mod queue;
 mod scan;
@@ -11,6 +12,7 @@ mod split;
 mod watch;
 mod width;
 
+pub(crate) use id::id_key;
 pub(crate) use port::{Inlet, Outlet};
 pub(crate) use queue::Queue;
 pub(crate) use scan::Envelope;

@@ -77,7 +77,18 @@ pub(crate) enum Inlet {
     #[expect(private_interfaces, reason = "built here alone")]
     Ready(Way),
     /// A thread reads and hands over.
-    Thread(mpsc::Receiver<io::Result<Vec<u8>>>, Vec<u8>),
+    #[expect(private_interfaces, reason = "built here alone")]
+    Thread(ReadingThread),
+}
+
+/// A thread that reads, until this value is dropped: then it closes the file, so that a writer sees that nobody reads.
+#[derive(Debug)]
+struct ReadingThread {
+    parts: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// What was handed over and not read yet.
+    held: Vec<u8>,
+    /// The thread sees the other end hang up.
+    _alive: OwnedFd,
 }
 
 impl Inlet {
@@ -90,11 +101,12 @@ impl Inlet {
     }
 
     fn thread(fd: OwnedFd) -> io::Result<Self> {
-        let (give, take) = mpsc::channel(1);
+        let (give, parts) = mpsc::channel(1);
+        let (owner, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         on_thread(move || {
             let mut file = File::from(fd);
             let mut space = vec![0; 16 << 10];
-            loop {
+            while is_wanted(&file, &owner) {
                 let read = match file.read(&mut space) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => Err(error),
@@ -106,7 +118,7 @@ impl Inlet {
                 }
             }
         })?;
-        Ok(Self::Thread(take, Vec::new()))
+        Ok(Self::Thread(ReadingThread { parts, held: Vec::new(), _alive: alive }))
     }
 
     /// The file, unless a thread has it.
@@ -128,9 +140,9 @@ impl Inlet {
                 when_ready(|| fd.poll_read_ready(cx), read)
             }
             Self::Ready(Way::Plain(file)) => Poll::Ready(file.read(into)),
-            Self::Thread(take, held) => {
+            Self::Thread(ReadingThread { parts, held, .. }) => {
                 if held.is_empty() {
-                    *held = ready!(take.poll_recv(cx)).unwrap_or(Ok(Vec::new()))?;
+                    *held = ready!(parts.poll_recv(cx)).unwrap_or(Ok(Vec::new()))?;
                 }
                 let n = held.len().min(into.len());
                 into[..n].copy_from_slice(&held[..n]);
@@ -139,6 +151,13 @@ impl Inlet {
             }
         }
     }
+}
+
+/// Waits until there is something to read; whether there still is somebody to read it for.
+fn is_wanted(file: &File, owner: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(file, PollFlags::IN), PollFd::new(owner, PollFlags::empty())];
+    while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    fds[1].revents().is_empty()
 }
 
 /// Tries until it is done or the file is not ready after all, in which case we are woken when it is.

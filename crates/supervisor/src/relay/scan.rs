@@ -3,6 +3,8 @@
 
 use memchr::memchr2;
 
+use super::id::id_key;
+
 /// No id or method that anybody uses is longer; one that is counts as none.
 const LONGEST: usize = 512;
 
@@ -44,7 +46,12 @@ impl Envelope {
         self.method.is_none() && (self.result || self.error)
     }
 
-    /// The id, unless it is `null`.
+    /// What this id is compared by: see [`id_key`]. None for `null`.
+    pub(crate) fn id_key(&self) -> Option<Vec<u8>> {
+        self.real_id().map(id_key)
+    }
+
+    /// The id as it was written, unless it is `null`.
     pub(crate) fn real_id(&self) -> Option<&[u8]> {
         self.id.as_deref().filter(|id| *id != b"null")
     }

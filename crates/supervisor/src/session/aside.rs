@@ -1,11 +1,14 @@
 //! What is done beside the session, off the way of its first byte, on a thread: looking at the code on disk, and sweeping
 //! what dead sessions left.
 
+use std::os::fd::AsFd as _;
+
 use moored_containment::{RuntimeDir, SweptSession, sweep};
 use tokio::sync::mpsc;
 
 use super::code::Code;
 use super::crashes::Crashes;
+use super::distant_clients::{self, DistantClient};
 use crate::berth::{self, Facts};
 use crate::on_thread::on_thread;
 use moored_launch::ServerSpec;
@@ -25,6 +28,8 @@ pub(super) enum Aside {
     Line(Vec<u8>, Vec<u8>),
     /// There is room for a server that is to wake; to be told when it has woken.
     Room(std::sync::mpsc::Sender<()>),
+    /// Clients that are no ancestors.
+    DistantClients(Vec<DistantClient>),
     /// The look around is over.
     Done,
 }
@@ -35,6 +40,23 @@ pub(super) fn look_at_code(spec: &ServerSpec, tell: mpsc::UnboundedSender<Aside>
     // Without a thread it is as if there were no code to look at.
     let _ = on_thread(move || {
         let _ = tell.send(Aside::Code(Code::behind(&command, &cwd)));
+    });
+}
+
+/// Who writes to our stdin without being an ancestor.
+pub(super) fn look_for_writers(tell: mpsc::UnboundedSender<Aside>) {
+    // Without a thread it is as if nobody had been seen.
+    let _ = on_thread(move || {
+        let writers = distant_clients::writers_of(std::io::stdin().as_fd());
+        let _ = tell.send(Aside::DistantClients(writers));
+    });
+}
+
+/// Who reads our stdout without being an ancestor, or a part of our pipeline.
+pub(super) fn look_for_readers(tell: mpsc::UnboundedSender<Aside>) {
+    let _ = on_thread(move || {
+        let readers = distant_clients::readers_of(std::io::stdout().as_fd());
+        let _ = tell.send(Aside::DistantClients(readers));
     });
 }
 

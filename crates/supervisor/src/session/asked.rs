@@ -27,6 +27,9 @@ const WOKEN: Duration = Duration::from_secs(1);
 const GIVEN_UP: Duration = Duration::from_mins(2);
 
 const JUST_STARTED: &str = "it has only just been started";
+const UNREAD: &str = "it has not read all that its client wrote";
+/// How soon a server past its lifetime is looked at again that has something to read: that it has read it is told by nothing.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
 impl Driver {
     pub(super) fn asked(&mut self, asked: Asked) {
@@ -71,6 +74,8 @@ impl Driver {
             Some(self.busy())
         } else if is_young && !self.talk.is_settled() {
             Some(JUST_STARTED.into())
+        } else if self.pump.has_unread() {
+            Some(UNREAD.into())
         } else {
             None
         }
@@ -101,6 +106,9 @@ impl Driver {
         if self.spec.is_direct() {
             return Some("its client talks to it directly".into());
         }
+        if self.is_half_closed || self.half_close_at.is_some() {
+            return Some("it has closed one of its pipes".into());
+        }
         if self.is_given_up() {
             return None;
         }
@@ -112,6 +120,9 @@ impl Driver {
         }
         if self.talk.has_tasks(since_boot()) {
             return Some("it has tasks".into());
+        }
+        if self.pump.has_unread() {
+            return Some(UNREAD.into());
         }
         None
     }
@@ -167,7 +178,8 @@ impl Driver {
             State::Draining | State::Interrupted | State::Ending(_) | State::FallingAsleep => {
                 RunState::Ending
             }
-            State::Asleep | State::Tripped => RunState::Hibernating,
+            State::Asleep => RunState::Hibernating,
+            State::Tripped => RunState::BackingOff,
             State::Ended(_) => RunState::Ended,
         }
     }
@@ -192,6 +204,9 @@ impl Driver {
     pub(super) fn lifetime_deadline(&self) -> Option<Instant> {
         let lifetime = self.spec.rules.max_lifetime.filter(|_| self.may_think_of_sleep())?;
         let due = self.live.as_ref()?.since + lifetime;
+        if due <= Instant::now() && self.pump.has_unread() {
+            return self.looked_at.map(|at| at + READ_AGAIN);
+        }
         // Due already, and busy then: looked at again when something has passed.
         (due > Instant::now() || self.refusal().is_none()).then_some(due)
     }
@@ -201,6 +216,10 @@ impl Driver {
         let is_old = self.spec.rules.max_lifetime.is_some_and(|lifetime| lived >= lifetime);
         self.looked_at = Some(now);
         if self.refusal().is_some() {
+            if self.pump.has_unread() {
+                // It is silent from when it has read that on.
+                self.last_activity = Some(now);
+            }
             return;
         }
         if is_old {

@@ -1,11 +1,12 @@
-//! Who asked for the server: the process that holds the other end of our stdin, else our parent; and how we learn of its
-//! death. The end of the input may never come: a sibling may hold the writing end too, by accident.
+//! Who asked for the server: the ancestor that holds the other end of our stdin, else the process that started us; and how we
+//! learn of its death. The end of the input may never come: a sibling may hold the writing end too, by accident.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
 use moored_containment::ProcessIdentity;
 use rustix::fs::FileType;
@@ -24,12 +25,27 @@ const GENERATIONS: usize = 8;
 /// The process that asked for the server.
 #[derive(Debug)]
 pub(super) struct ClientProcess {
-    /// Who.
     pub(super) client: Client,
-    /// Whether it may hold the other end of our stdin: it does, or is not to be looked at. If it does not, whoever wrote has
-    /// left, or writes from a terminal or a file.
-    pub(super) may_hold_stdin: bool,
+    pub(super) stdin: StdinHold,
     death: Death,
+}
+
+/// Whether the client holds the other end of our stdin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StdinHold {
+    /// It was seen to.
+    Seen,
+    /// It started us over a pipe or a socket, and its files cannot be read: another user's process, or one that is not dumpable.
+    Hidden,
+    /// It does not: the writer is no ancestor of ours, has left, or our stdin is a terminal or a file.
+    Not,
+}
+
+impl StdinHold {
+    /// It does, or nothing speaks against it.
+    pub(super) fn is_possible(self) -> bool {
+        self != Self::Not
+    }
 }
 
 /// How its death is learnt of.
@@ -48,15 +64,22 @@ impl ClientProcess {
     pub(super) fn find(stdin: BorrowedFd<'_>) -> Option<Self> {
         let ancestors = ancestors();
         if let Some(holder) = holder(stdin, &ancestors) {
-            let client = describe(holder);
-            let death = client.identity.map_or(Death::Already, |identity| watch_death(&identity));
-            return Some(Self { client, may_hold_stdin: true, death });
+            return Some(Self::watched(holder, StdinHold::Seen));
         }
-        let may_hold_stdin =
-            has_other_end(stdin) && ancestors.first().is_some_and(|parent| is_hidden(*parent));
+        let parent = *ancestors.first()?;
+        if has_other_end(stdin) && is_hidden(parent) {
+            return Some(Self::watched(parent, StdinHold::Hidden));
+        }
         // Shells between us and the client come and go.
-        let parent = ancestors.iter().find(|pid| !is_shell(**pid)).or(ancestors.first())?;
-        Some(Self { client: describe(*parent), may_hold_stdin, death: Death::Unseen })
+        let starter = *ancestors.iter().find(|pid| !is_shell(**pid)).unwrap_or(&parent);
+        Some(Self { client: describe(starter), stdin: StdinHold::Not, death: Death::Unseen })
+    }
+
+    /// One whose death is the end of the session.
+    fn watched(pid: u32, stdin: StdinHold) -> Self {
+        let client = describe(pid);
+        let death = client.identity.map_or(Death::Already, |identity| watch_death(&identity));
+        Self { client, stdin, death }
     }
 
     /// Until it is dead; for ever, if its death says nothing or cannot be seen.
@@ -84,7 +107,7 @@ fn watch_death(identity: &ProcessIdentity) -> Death {
 }
 
 /// Our ancestors, the parent first.
-fn ancestors() -> Vec<u32> {
+pub(super) fn ancestors() -> Vec<u32> {
     let parent = |pid: &u32| parent_of(*pid).filter(|parent| *parent != 0);
     std::iter::successors(parent(&std::process::id()), parent).take(GENERATIONS).collect()
 }
@@ -99,7 +122,9 @@ fn parent_of(pid: u32) -> Option<u32> {
 fn holder(stdin: BorrowedFd<'_>, ancestors: &[u32]) -> Option<u32> {
     let stat = rustix::fs::fstat(stdin).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => ancestors.iter().copied().find(|pid| writes_to_pipe(*pid, stat.st_ino)),
+        FileType::Fifo => {
+            ancestors.iter().copied().find(|pid| holds_pipe(*pid, stat.st_ino, PipeEnd::Writing))
+        }
         // Who made the pair of sockets: the client itself, before it forked.
         FileType::Socket => {
             let maker = rustix::net::sockopt::socket_peercred(stdin).ok()?.pid.as_raw_nonzero().get();
@@ -116,26 +141,55 @@ fn has_other_end(stdin: BorrowedFd<'_>) -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
-/// Whether its files are not to be looked at: another user's, or one that guards itself.
+/// Whether its files cannot be read: another user's, or one that is not dumpable.
 fn is_hidden(pid: u32) -> bool {
-    fs::read_dir(format!("/proc/{pid}/fd"))
-        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    task_with_files(pid).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-fn writes_to_pipe(pid: u32, inode: u64) -> bool {
+/// The folder in `/proc` of a thread of it whose files can be read. That of the process is its first thread's, which has none
+/// once that thread has ended (and is denied to a plain user then), while the others live on.
+fn task_with_files(pid: u32) -> io::Result<PathBuf> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let has_files = |task: &Path| Ok::<_, io::Error>(fs::read_dir(task.join("fd"))?.next().is_some());
+    let first = has_files(&process);
+    if matches!(first, Ok(true)) {
+        return Ok(process);
+    }
+    let mut tasks = fs::read_dir(process.join("task"))?.flatten().map(|task| task.path());
+    match tasks.find(|task| has_files(task).is_ok_and(|has| has)) {
+        Some(task) => Ok(task),
+        None => first.map(|_| process),
+    }
+}
+
+/// One of the two ends of a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PipeEnd {
+    Reading,
+    Writing,
+}
+
+/// Whether it can be seen to hold that end of the pipe.
+pub(super) fn holds_pipe(pid: u32, inode: u64, end: PipeEnd) -> bool {
     let name = format!("pipe:[{inode}]");
-    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let Ok(task) = task_with_files(pid) else { return false };
+    let Ok(files) = fs::read_dir(task.join("fd")) else { return false };
     files.flatten().any(|file| {
         fs::read_link(file.path()).is_ok_and(|link| link.as_os_str() == name.as_str())
-            && is_writable(pid, &file.file_name().to_string_lossy())
+            && is_end(&task.join("fdinfo").join(file.file_name()), end)
     })
 }
 
-fn is_writable(pid: u32, fd: &str) -> bool {
+fn is_end(info: &Path, end: PipeEnd) -> bool {
     const ACCESS: u32 = 0o3;
-    let Ok(info) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")) else { return false };
+    const READ_ONLY: u32 = 0;
+    let Ok(info) = fs::read_to_string(info) else { return false };
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & ACCESS != 0)
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| match end {
+        PipeEnd::Reading => flags & ACCESS == READ_ONLY,
+        PipeEnd::Writing => flags & ACCESS != READ_ONLY,
+    })
 }
 
 fn is_shell(pid: u32) -> bool {

@@ -5,20 +5,22 @@
 //! of this driver that have a file of their own.
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 use moored_containment::{
     EndReport, ProcessIdentity, Rung, RuntimeDir, ServerExit, Signaller, unblock_signals,
 };
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::aside::Aside;
-use super::client::ClientProcess;
+use super::aside::{Aside, look_for_writers};
+use super::client::{ClientProcess, StdinHold};
 use super::code::Code;
 use super::crashes::Crashes;
-use super::direct::hangup_of;
+use super::direct::{hangup_of, hangup_of_watched};
+use super::distant_clients::DistantClient;
 use super::door::Door;
 use super::happened::Happened;
 use super::keeper::{Keeper, News};
@@ -102,10 +104,20 @@ pub(super) struct Driver {
     pub(super) is_input_over: bool,
     pub(super) held_bytes: usize,
     is_watching: bool,
-    /// When the client closed our stdin, if its tree has to be gone by a bound from then on.
+    /// When the client closed our stdin.
+    pub(super) eof_seen: Option<Instant>,
+    /// The same, if its tree has to be gone by a bound from then on.
     pub(super) eof_at: Option<Instant>,
     /// When an input that was closed is not read any more, if it cannot be read to its end.
     pub(super) unread_until: Option<Instant>,
+    /// Clients that are no ancestors, as far as any were found.
+    distant_clients: Vec<DistantClient>,
+    /// When it is clear that a server which has closed a pipe has not done so by exiting.
+    pub(super) half_close_at: Option<Instant>,
+    /// The server lives and has closed its stdin or stdout.
+    pub(super) is_half_closed: bool,
+    /// Our stdout, watched for having no reader where our stdin cannot tell any more that the client has left.
+    pub(super) unread_stdout: Option<AsyncFd<OwnedFd>>,
     /// When the server answered `initialize`, in clock ticks since boot.
     pub(super) initialized_ticks: Option<u64>,
     /// Whether the server answers `get_server_info` itself.
@@ -139,7 +151,8 @@ impl Driver {
     pub(super) fn new(parts: Parts, warnings: &[String]) -> Self {
         let Parts { spec, facts, client, folder, pump, hangup, door, around } = parts;
         let (asides, heard) = mpsc::unbounded_channel();
-        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key));
+        let asker = facts.client.as_ref().and_then(|client| client.identity);
+        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key, asker));
         let mut driver = Self {
             server_version: spec.rules.server_version.clone(),
             state: State::Starting(StartReason::First),
@@ -153,12 +166,17 @@ impl Driver {
             last_activity: None,
             began: Instant::now(),
             is_making_room: false,
-            is_bound: client.as_ref().is_none_or(|client| client.may_hold_stdin),
+            is_bound: client.as_ref().is_none_or(|client| client.stdin.is_possible()),
             is_input_over: false,
             held_bytes: 0,
             is_watching: false,
+            eof_seen: None,
             eof_at: None,
             unread_until: None,
+            distant_clients: Vec::new(),
+            half_close_at: None,
+            is_half_closed: false,
+            unread_stdout: None,
             initialized_ticks: None,
             has_own_info: false,
             stops: Vec::new(),
@@ -196,8 +214,11 @@ impl Driver {
         // Before anything is started: from here on a signal is an ending, not our death.
         let mut signals = Signals::listen().map_err(RunError::Reactor)?;
         unblock_signals();
-        if let Some(code) = self.crashes.as_ref().and_then(Crashes::too_many) {
-            self.give_up(code);
+        if self.client.as_ref().is_some_and(|client| client.stdin == StdinHold::Not) {
+            look_for_writers(self.asides.clone());
+        }
+        if let Some(found) = self.crashes.as_ref().and_then(Crashes::crash_loop) {
+            self.give_up(found);
         } else {
             if let Err(error) = self.start(StartReason::First) {
                 self.not_started(&error);
@@ -234,6 +255,10 @@ impl Driver {
             Happened::Asked(None) => self.door = None,
             Happened::Aside(aside) => self.aside(aside),
             Happened::ClientGone => self.client_gone(),
+            Happened::ClientDeaf => {
+                self.unread_stdout = None;
+                self.dispatch(Event::ClientGone);
+            }
             Happened::HungUp => self.hung_up(),
             Happened::Time => self.time(),
         }
@@ -261,7 +286,7 @@ impl Driver {
             // What it said last is still to be read, but not for ever.
             let patience = self.eof_patience();
             self.unread_until = Some(Instant::now() + patience);
-        } else if self.is_bound {
+        } else if self.is_bound_now() {
             self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
         } else {
             // Whoever wrote has left, and what it wrote may still be read.
@@ -273,18 +298,34 @@ impl Driver {
     /// that holds our stdin is bound to see us gone in time. Whoever wrote and left, the first part of a shell's pipeline
     /// or a file, waits for nothing but the answer.
     pub(super) fn eof_patience(&mut self) -> Duration {
-        if !self.is_bound {
+        if !self.is_bound_now() {
             return ONE_SHOT;
         }
-        let since = self.eof_at.get_or_insert_with(Instant::now).elapsed();
+        let seen = self.eof_seen;
+        let since = self.eof_at.get_or_insert_with(|| seen.unwrap_or_else(Instant::now)).elapsed();
         draining_time(&self.spec.launch.ladder).saturating_sub(since)
+    }
+
+    /// A client that is no ancestor and has not left is one like any other.
+    pub(super) fn is_bound_now(&mut self) -> bool {
+        self.is_bound = self.is_bound || self.distant_clients.iter().any(DistantClient::lives);
+        self.is_bound
+    }
+
+    /// The input may have ended meanwhile.
+    pub(super) fn found_distant_clients(&mut self, found: Vec<DistantClient>) {
+        self.distant_clients.extend(found);
+        if self.state == State::Draining && !self.is_bound && self.is_bound_now() {
+            self.tick_at = Some(Instant::now() + self.eof_patience());
+        }
     }
 
     /// Nobody would see the end of an input that is not read.
     fn watch_unread_input(&mut self) {
         if self.pump.is_held_up() && !self.is_watching {
             // Where it cannot be watched now it is tried again at the next turn.
-            self.hangup = std::io::stdin().as_fd().try_clone_to_owned().and_then(hangup_of).ok();
+            let stdin = || std::io::stdin().as_fd().try_clone_to_owned();
+            self.hangup = stdin().and_then(hangup_of_watched).or_else(|_| stdin().and_then(hangup_of)).ok();
             self.is_watching = self.hangup.is_some();
         }
     }
@@ -301,6 +342,10 @@ impl Driver {
         }
         if was == State::FallingAsleep && self.state == State::Asleep {
             self.fell_asleep();
+        }
+        if was != self.state && self.state.ends_at_eof() && self.eof_seen.is_some() {
+            // The client had closed its end before this state.
+            self.tell_eof();
         }
     }
 
@@ -368,6 +413,8 @@ impl Driver {
         } else if self.unread_until.is_some_and(|at| at <= now) {
             self.unread_until = None;
             self.dispatch(Event::Eof { wanted: 0, patience: Duration::ZERO });
+        } else if self.half_close_at.is_some_and(|at| at <= now) {
+            self.pass_half_close();
         } else if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = None;
             self.dispatch(Event::Tick);

@@ -34,7 +34,8 @@ impl Driver {
             {
                 crashes.note(exit);
             }
-            if self.spec.rules.restart == Restart::OnCrash {
+            // The next one could not talk to the client over a pipe that this one has closed.
+            if self.spec.rules.restart == Restart::OnCrash && !self.is_half_closed {
                 return self.crashed();
             }
         }
@@ -50,7 +51,7 @@ impl Driver {
     /// Somebody who speaks MCP may be there: what is typed into a terminal, or runs in a script, is nobody's crash loop.
     fn has_client(&self) -> bool {
         self.counters.messages_to_server > 0
-            || self.client.as_ref().is_some_and(|client| client.may_hold_stdin)
+            || self.client.as_ref().is_some_and(|client| client.stdin.is_possible())
     }
 
     pub(super) fn crashed(&mut self) {

@@ -7,6 +7,7 @@ use super::aside::Aside;
 use super::client::ClientProcess;
 use super::door::{Asked, Door};
 use super::driver::{Driver, Live};
+use super::half_closes::has_no_reader;
 use super::keeper::News;
 use super::pump::Moved;
 use super::signals::{Heard, Signals};
@@ -19,6 +20,8 @@ pub(super) enum Happened {
     Asked(Option<Asked>),
     Aside(Aside),
     ClientGone,
+    /// Nobody reads our stdout any more.
+    ClientDeaf,
     HungUp,
     Time,
 }
@@ -27,7 +30,7 @@ impl Driver {
     /// Cancel safe.
     pub(super) async fn next(&mut self, signals: &mut Signals) -> Happened {
         let deadline = self.deadline();
-        let Self { pump, live, door, client, hangup, heard, .. } = self;
+        let Self { pump, live, door, client, hangup, heard, unread_stdout, .. } = self;
         tokio::select! {
             biased;
             heard = signals.next() => Happened::Heard(heard),
@@ -37,6 +40,7 @@ impl Driver {
             Some(aside) = heard.recv() => Happened::Aside(aside),
             () = gone(client.as_ref()) => Happened::ClientGone,
             () = hung_up(hangup.as_mut()) => Happened::HungUp,
+            () = has_no_reader(unread_stdout.as_ref()) => Happened::ClientDeaf,
             // The last: a flood of bytes must not keep anything else from being heard.
             moved = pump.step() => Happened::Moved(moved),
         }
@@ -50,6 +54,7 @@ impl Driver {
             self.lifetime_deadline(),
             self.catch_up_deadline(),
             self.unread_until,
+            self.half_close_at,
         ]
         .into_iter()
         .flatten()

@@ -55,7 +55,10 @@ fn awake(folder: &RuntimeDir, own: &Facts) -> Vec<Awake> {
             (found, status)
         })
         .filter(|(_, status)| {
-            !status.as_ref().is_some_and(|s| matches!(s.state, RunState::Hibernating | RunState::Ended))
+            let is_without_server = |s: &Status| {
+                matches!(s.state, RunState::Hibernating | RunState::BackingOff | RunState::Ended)
+            };
+            !status.as_deref().is_some_and(is_without_server)
         })
         .collect();
     awake.sort_by_key(|(_, status)| std::cmp::Reverse(status.as_ref().map_or(0, |status| status.silent_ms)));

@@ -29,8 +29,8 @@
 //!
 //! `state` decides and is pure; `driver` is the one task that obeys it, with `happened` for what it waits for, `traffic` for
 //! what the bytes mean, `asked` for the operator and the clock, `telling` for events and what comes back from threads,
-//! `starting` and `ending`. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves
-//! the bytes between our own files and `server_files`, `client` finds out who asked, `door` answers the control socket,
+//! `half_closes` for a server that closes one of its pipes, `starting` and `ending`. The rest of the room is what the driver uses: `keeper` holds the contained server, `pump` moves
+//! the bytes between our own files and `server_files`, `client` finds out who asked, `distant_clients` whether it is one that is no ancestor of ours, `door` answers the control socket,
 //! `crashes` remembers crashes across `run`s, `limit` keeps the instances few, `pid_file` and `code` look after the PID file
 //! and the program on disk.
 
@@ -40,9 +40,11 @@ mod client;
 mod code;
 mod crashes;
 mod direct;
+mod distant_clients;
 mod door;
 mod driver;
 mod ending;
+mod half_closes;
 mod happened;
 mod info;
 mod keeper;

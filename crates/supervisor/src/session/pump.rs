@@ -3,6 +3,7 @@
 //! Back-pressure goes both ways: nothing is read while much of what was read before waits to be written. Only the
 //! server's stderr is read always: a server whose errors nobody reads would stop working.
 
+use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -32,6 +33,8 @@ pub(super) enum Moved {
     ServerEof,
     /// So many bytes of the server's errors, in the scratch; none is their end.
     Errors(usize),
+    /// The server will read no more.
+    ServerDeaf,
     /// Something was written.
     Written,
     /// The client does not take what the server says any more.
@@ -43,7 +46,7 @@ impl Moved {
     pub(super) fn is_much(&self) -> bool {
         match self {
             Self::FromClient(read) | Self::FromServer(read) | Self::Errors(read) => *read >= READ / 2,
-            Self::ClientEof | Self::ServerEof | Self::Written | Self::ClientDeaf => false,
+            Self::ClientEof | Self::ServerEof | Self::ServerDeaf | Self::Written | Self::ClientDeaf => false,
         }
     }
 }
@@ -89,6 +92,8 @@ pub(super) struct Pump {
     from_server: Splitter,
     /// The server's input ends when what waits for it is written.
     pub(super) closing_input: bool,
+    /// Our output ends when what waits for the client is written.
+    closing_output: bool,
     /// Nothing is read from the client: what it says next has to wait.
     pub(super) holding: bool,
     scratch: Vec<u8>,
@@ -114,6 +119,7 @@ impl Pump {
             from_client: Splitter::new(line_limit),
             from_server: Splitter::new(line_limit),
             closing_input: false,
+            closing_output: false,
             holding: false,
             scratch: Vec::new(),
             turn: Source::default(),
@@ -166,6 +172,11 @@ impl Pump {
         }
     }
 
+    /// Whether the server has not read all that is meant for it: it waits with us, or in the server's stdin.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.to_server.is_empty() || self.server.has_unread_input()
+    }
+
     /// The client is not read: what it said before waits to be written.
     pub(super) fn is_held_up(&self) -> bool {
         self.client.is_some() && !self.reads_client()
@@ -185,6 +196,9 @@ impl Pump {
 
     /// What waits is written before more is read; and the server is heard first, which frees what waits for it.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
+        if self.server.poll_stdin_closed(cx).is_ready() {
+            return Poll::Ready(self.server_reads_no_more());
+        }
         if let Poll::Ready(moved) = self.poll_writes(cx) {
             return Poll::Ready(moved);
         }
@@ -268,27 +282,50 @@ impl Pump {
     fn wrote_to_server(&mut self, wrote: io::Result<usize>) -> Moved {
         match wrote {
             Ok(n) => self.to_server.advance(n),
-            // The server reads no more; its exit is told by itself.
-            Err(_) => {
-                self.to_server.clear();
-                self.server.stdin = None;
-            }
+            Err(_) => return self.server_reads_no_more(),
         }
         self.close_input_if_done();
         Moved::Written
     }
 
+    fn server_reads_no_more(&mut self) -> Moved {
+        self.to_server.clear();
+        self.server.close_stdin();
+        Moved::ServerDeaf
+    }
+
     /// To be called when the input is to be closed, too.
     pub(super) fn close_input_if_done(&mut self) {
         if self.closing_input && self.to_server.is_empty() {
-            self.server.stdin = None;
+            self.server.close_stdin();
         }
+    }
+
+    /// The client is to see the end of our stdout, when it has read what waits for it.
+    pub(super) fn close_output(&mut self) {
+        self.closing_output = true;
+        self.close_output_if_done();
+    }
+
+    fn close_output_if_done(&mut self) {
+        if self.closing_output && self.to_client.is_empty() && self.output.take().is_some() {
+            // Our own first opening of it, which is not to be left without a file.
+            let _ =
+                File::options().write(true).open("/dev/null").map(|null| rustix::stdio::dup2_stdout(&null));
+        }
+    }
+
+    /// The client is to see that nobody reads our stdin any more.
+    pub(super) fn close_client(&mut self) {
+        self.client = None;
+        let _ = File::open("/dev/null").map(|null| rustix::stdio::dup2_stdin(&null));
     }
 
     fn wrote_to_client(&mut self, wrote: io::Result<usize>) -> Moved {
         match wrote {
             Ok(n) => {
                 self.to_client.advance(n);
+                self.close_output_if_done();
                 Moved::Written
             }
             Err(_) => {

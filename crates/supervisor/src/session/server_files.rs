@@ -1,14 +1,15 @@
 //! Our ends of the server's three pipes: how wide they are, and what is left in them when the server has ended. Who reads and
 //! writes them when is the pump's business.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use moored_containment::aio;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 
-use crate::relay::Width;
+use crate::relay::{Width, watch};
 
 const READ: usize = 64 << 10;
 
@@ -17,6 +18,8 @@ pub(super) struct ServerFiles {
     pub(super) stdin: Option<aio::Stdin>,
     pub(super) stdout: Option<aio::Stdout>,
     pub(super) stderr: Option<aio::Stderr>,
+    /// Its stdin again, watched for having no reader: closed together with it.
+    stdin_watch: Option<AsyncFd<OwnedFd>>,
     widths: Widths,
 }
 
@@ -36,12 +39,35 @@ pub(super) struct Drained {
 
 impl ServerFiles {
     pub(super) fn of(server: &mut aio::Contained) -> Self {
+        let stdin = server.stdin.take();
+        let again = stdin.as_ref().and_then(|stdin| stdin.as_fd().try_clone_to_owned().ok());
         Self {
-            stdin: server.stdin.take(),
+            stdin,
             stdout: server.stdout.take(),
             stderr: server.stderr.take(),
+            // Where it cannot be watched, a write tells.
+            stdin_watch: again.and_then(|again| watch(again, Interest::READABLE).ok()),
             widths: Widths::default(),
         }
+    }
+
+    pub(super) fn close_stdin(&mut self) {
+        (self.stdin, self.stdin_watch) = (None, None);
+    }
+
+    /// Whether the server has closed its stdin. The file is watched for reading, of which there is nothing to be told but that.
+    pub(super) fn poll_stdin_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &self.stdin_watch {
+            Some(watched) => watched.poll_write_ready(cx).map(|_| ()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Whether the server has not read all that is in its stdin.
+    pub(super) fn has_unread_input(&self) -> bool {
+        self.stdin
+            .as_ref()
+            .is_some_and(|stdin| rustix::io::ioctl_fionread(stdin).is_ok_and(|bytes| bytes > 0))
     }
 
     /// So much of a message has come and is not whole, and so much waits to be written.

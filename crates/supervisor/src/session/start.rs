@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use tokio::sync::oneshot;
 
-use super::client::ClientProcess;
+use super::client::{ClientProcess, StdinHold};
 use super::direct::hangup_of;
 use super::door::Door;
 use super::driver::{Driver, Parts};
@@ -185,6 +185,7 @@ fn facts(
         server_key: spec.launch.server_key(),
         entry_key: spec.entry_key(),
         client: client.map(|found| found.client.clone()),
+        client_holds_stdin: client.is_some_and(|found| found.stdin == StdinHold::Seen),
         started_at: Timestamp::now(),
         log_file: around.log_file.as_deref().map(readable),
         pid_file: pid_file(spec).as_deref().map(readable),

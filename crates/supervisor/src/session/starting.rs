@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::aside::look_at_code;
+use super::crashes::CrashLoop;
 use super::driver::{CatchingUp, Driver, Live};
 use super::keeper::Keeper;
 use super::pid_file::PidFile;
@@ -28,6 +29,7 @@ impl Driver {
             strength: server.strength().clone(),
             why,
         };
+        (self.gave_up, self.exit_code, self.half_close_at) = (false, None, None);
         self.pump.server = ServerFiles::of(&mut server);
         self.pump.closing_input = false;
         // It was over for a server that was put to sleep; for this one it is if the client has closed it.
@@ -66,6 +68,7 @@ impl Driver {
                 self.pump.to_server.push(&lines);
                 self.release_held();
                 self.close_input();
+                self.note_quiet();
             }
         }
     }
@@ -84,13 +87,17 @@ impl Driver {
         }
     }
 
-    /// It crashed so often lately that it is not started: its client is told at once.
-    pub(super) fn give_up(&mut self, code: i32) {
+    /// It crashed so often lately that it is not started for now: its client is told at once.
+    pub(super) fn give_up(&mut self, found: CrashLoop) {
+        let CrashLoop { exit_code: code, pause } = found;
         self.gave_up = true;
         self.exit_code = Some(code);
-        // Where the client is to talk to the server itself, nobody could answer it: it learns by our end.
-        let direct = self.spec.is_direct();
-        self.state = if direct { State::Ended(EndCause::CrashLoop) } else { State::Tripped };
+        if self.spec.is_direct() {
+            // Where the client is to talk to the server itself, nobody could answer it: it learns by our end.
+            self.state = State::Ended(EndCause::CrashLoop);
+        } else {
+            self.dispatch(Event::CrashLoop(pause));
+        }
         self.warn(&format!(
             "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
             self.spec.launch.name

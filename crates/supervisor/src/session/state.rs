@@ -37,6 +37,8 @@ pub(super) enum Event {
     Started,
     /// It could not be started.
     StartFailed,
+    /// It has crashed too often lately, and may be started again after so long.
+    CrashLoop(Duration),
     /// The client said something, and there is no server.
     Message,
     /// The client closed our stdin; with so many calls in flight that it still wants to hear about, for so long.
@@ -99,6 +101,11 @@ impl State {
         matches!(self, Self::Serving | Self::Draining | Self::Interrupted)
     }
 
+    /// Where an end of the input that came before this state has to be told again: it would be forgotten otherwise.
+    pub(super) fn ends_at_eof(self) -> bool {
+        matches!(self, Self::Serving | Self::Asleep | Self::BackingOff | Self::Tripped)
+    }
+
     /// What follows, and what is to be done.
     pub(super) fn next(self, event: Event) -> (Self, Vec<Action>) {
         match self {
@@ -122,6 +129,7 @@ fn starting(why: StartReason, event: Event) -> (State, Vec<Action>) {
     match event {
         Event::Started => (State::Serving, vec![]),
         Event::StartFailed if why == StartReason::First => over(EndCause::StartFailed),
+        Event::CrashLoop(pause) => (State::Tripped, vec![Wait(pause)]),
         // The client is still there: its calls fail, and the next one is another try.
         Event::StartFailed => (State::Asleep, vec![FailCalls]),
         // Starting is one step of the driver: nothing else is looked at meanwhile.
@@ -143,9 +151,8 @@ fn serving(event: Event) -> (State, Vec<Action>) {
         Event::Hibernate => (State::FallingAsleep, vec![CloseInput, End(Rung::Close)]),
         Event::Stop(cause) => closing(cause),
         // It is passed on without us; and no time was asked for.
-        Event::Started | Event::StartFailed | Event::Message | Event::Quiet | Event::Tick => {
-            (State::Serving, vec![])
-        }
+        Event::Started | Event::StartFailed | Event::CrashLoop(_) => (State::Serving, vec![]),
+        Event::Message | Event::Quiet | Event::Tick => (State::Serving, vec![]),
     }
 }
 
@@ -159,7 +166,8 @@ fn draining(event: Event) -> (State, Vec<Action>) {
         Event::Stop(_) => (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)]),
         // It is ending already; sleep would be no less of an end.
         Event::Hibernate => (State::Draining, vec![]),
-        Event::Eof { .. } | Event::Started | Event::StartFailed | Event::Message => (State::Draining, vec![]),
+        Event::Eof { .. } | Event::Message => (State::Draining, vec![]),
+        Event::Started | Event::StartFailed | Event::CrashLoop(_) => (State::Draining, vec![]),
     }
 }
 
@@ -171,9 +179,8 @@ fn interrupted(event: Event) -> (State, Vec<Action>) {
         Event::Eof { .. } | Event::ClientGone => (State::Interrupted, vec![CloseInput]),
         Event::Exited(_) => (State::Ending(cause), vec![]),
         Event::TreeGone => over(cause),
-        Event::Hibernate | Event::Started | Event::StartFailed | Event::Message | Event::Quiet => {
-            (State::Interrupted, vec![])
-        }
+        Event::Hibernate | Event::Message | Event::Quiet => (State::Interrupted, vec![]),
+        Event::Started | Event::StartFailed | Event::CrashLoop(_) => (State::Interrupted, vec![]),
     }
 }
 
@@ -189,29 +196,35 @@ fn ending(cause: EndCause, event: Event) -> (State, Vec<Action>) {
         Event::Exited(_) | Event::Stop(_) | Event::Hibernate | Event::Quiet | Event::Tick => {
             (State::Ending(cause), vec![])
         }
-        Event::Started | Event::StartFailed | Event::Message => (State::Ending(cause), vec![]),
+        Event::Started | Event::StartFailed | Event::CrashLoop(_) | Event::Message => {
+            (State::Ending(cause), vec![])
+        }
     }
 }
 
 fn falling_asleep(event: Event) -> (State, Vec<Action>) {
     match event {
         Event::TreeGone => (State::Asleep, vec![]),
-        Event::Eof { .. } => (State::Ending(EndCause::ClientEof), vec![]),
+        Event::Eof { wanted: 0, .. } => (State::Ending(EndCause::ClientEof), vec![]),
+        // Another server answers what is wanted, if this one is gone in time.
+        Event::Eof { patience, .. } => (State::FallingAsleep, vec![Wait(patience)]),
+        Event::Tick => (State::Ending(EndCause::ClientEof), vec![]),
         Event::ClientGone => (State::Ending(EndCause::ClientGone), vec![]),
         Event::Signal(signal) => terminating(EndCause::Signal(number(signal))),
         Event::Stop(cause) => (State::Ending(cause), vec![]),
         // A message waits until it sleeps, and wakes it then.
-        Event::Message | Event::Exited(_) | Event::Hibernate | Event::Quiet | Event::Tick => {
-            (State::FallingAsleep, vec![])
-        }
-        Event::Started | Event::StartFailed => (State::FallingAsleep, vec![]),
+        Event::Message | Event::Exited(_) | Event::Hibernate | Event::Quiet => (State::FallingAsleep, vec![]),
+        Event::Started | Event::StartFailed | Event::CrashLoop(_) => (State::FallingAsleep, vec![]),
     }
 }
 
 fn crashed(count: u32, event: Event) -> (State, Vec<Action>) {
     match event {
         Event::TreeGone => after_crash(count),
-        Event::Eof { .. } => (State::Ending(EndCause::ClientEof), vec![]),
+        Event::Eof { wanted: 0, .. } => (State::Ending(EndCause::ClientEof), vec![]),
+        // Another server answers what is wanted, if this one is gone in time.
+        Event::Eof { patience, .. } => (State::Crashed(count), vec![Wait(patience)]),
+        Event::Tick => (State::Ending(EndCause::ClientEof), vec![]),
         Event::ClientGone => (State::Ending(EndCause::ClientGone), vec![]),
         Event::Signal(signal) => terminating(EndCause::Signal(number(signal))),
         Event::Stop(cause) => (State::Ending(cause), vec![]),
@@ -223,11 +236,17 @@ fn crashed(count: u32, event: Event) -> (State, Vec<Action>) {
 /// Asleep, backing off or tripped: there is no tree, so an end is at once.
 fn without_server(state: State, event: Event) -> (State, Vec<Action>) {
     match (state, event) {
+        // A call waits while room is made for a wake: for so long that there is time left to answer it.
+        (State::Asleep, Event::Eof { wanted: 1.., patience }) => (State::Asleep, vec![Wait(patience / 2)]),
+        // There is no time to back off any longer.
+        (State::BackingOff, Event::Eof { wanted: 1.., .. }) => {
+            (State::Starting(StartReason::Restart), vec![Start(StartReason::Restart)])
+        }
         (_, Event::Eof { .. }) => over(EndCause::ClientEof),
         (_, Event::ClientGone) => over(EndCause::ClientGone),
         (_, Event::Signal(signal)) => over(EndCause::Signal(number(signal))),
         (_, Event::Stop(cause)) => over(cause),
-        (State::Asleep, Event::Message) => {
+        (State::Asleep, Event::Message | Event::Tick) => {
             (State::Starting(StartReason::Wake), vec![Start(StartReason::Wake)])
         }
         (State::BackingOff, Event::Tick) => {
@@ -295,6 +314,7 @@ mod tests {
         prop_oneof![
             Just(Event::Started),
             Just(Event::StartFailed),
+            Just(Event::CrashLoop(ONE_SHOT)),
             Just(Event::Message),
             (0_usize..3).prop_map(eof),
             Just(Event::ClientGone),
@@ -372,6 +392,39 @@ mod tests {
         let (state, done) = after(&[Event::Started, eof(1)]);
         assert_eq!((state, &done[..1]), (State::Draining, &[CloseInput][..]));
         assert_eq!(state.next(Event::Quiet), (State::Ending(EndCause::ClientEof), vec![End(Rung::Close)]));
+    }
+
+    #[test]
+    fn f03_a_crash_loop_that_a_run_begins_in_is_over_after_its_pause() {
+        let pause = Duration::from_secs(7);
+        let (state, done) = after(&[Event::CrashLoop(pause)]);
+        assert_eq!((state, done), (State::Tripped, vec![Wait(pause)]));
+        let (cooled, _) = state.next(Event::Tick);
+        assert_eq!(cooled.next(Event::Message).1, [Start(StartReason::Wake)]);
+    }
+
+    /// With a call that is wanted, the end of the input waits for a server that can answer it; without one nothing does.
+    #[test]
+    fn f05_a_last_call_gets_a_server_from_every_state_that_can_have_one() {
+        for state in [State::FallingAsleep, State::Asleep, State::Crashed(1), State::BackingOff] {
+            assert!(matches!(state.next(eof(0)).0, State::Ending(_) | State::Ended(_)), "{state:?}");
+            let (mut next, mut done) = state.next(eof(1));
+            for event in [Event::TreeGone, eof(1), Event::Message] {
+                let (then, actions) = next.next(event);
+                (next, done) = (then, [done, actions].concat());
+            }
+            assert!(done.iter().any(|action| matches!(action, Start(_))), "{state:?}: {done:?}");
+            assert_eq!(next.next(Event::Started).0.next(eof(1)).0, State::Draining, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn f05_a_server_that_is_not_gone_in_time_is_not_followed_by_another() {
+        for state in [State::FallingAsleep, State::Crashed(1)] {
+            let (waiting, done) = state.next(eof(1));
+            assert_eq!(done, [Wait(ONE_SHOT)]);
+            assert_eq!(waiting.next(Event::Tick), (State::Ending(EndCause::ClientEof), vec![]));
+        }
     }
 
     proptest! {

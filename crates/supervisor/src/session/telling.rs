@@ -56,6 +56,7 @@ impl Driver {
                 }
                 let _ = done.send(());
             }
+            Aside::DistantClients(found) => self.found_distant_clients(found),
             Aside::Done => self.looking = false,
         }
     }

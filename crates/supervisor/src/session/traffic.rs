@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::aside::Aside;
+use super::aside::{Aside, look_for_readers};
 use super::driver::{CatchingUp, Driver, Held};
 use super::info::server_info;
 use super::pump::{Moved, Side};
@@ -33,8 +33,8 @@ impl Driver {
                 self.server_errors(&scratch[..read]);
                 self.pump.give_scratch(scratch);
             }
-            // Its exit is told by itself.
-            Moved::ServerEof | Moved::Written => {}
+            Moved::ServerEof | Moved::ServerDeaf => self.note_half_close(),
+            Moved::Written => {}
             Moved::ClientDeaf => self.dispatch(Event::ClientGone),
         }
         self.pump.adjust_widths();
@@ -60,9 +60,18 @@ impl Driver {
 
     fn client_eof(&mut self) {
         self.split(Side::Client, |splitter, driver| splitter.finish(|piece| driver.client_piece(piece)));
+        self.unread_until = None;
+        self.eof_seen.get_or_insert_with(Instant::now);
+        if !self.is_bound_now() {
+            look_for_readers(self.asides.clone());
+        }
+        self.tell_eof();
+    }
+
+    /// The client has closed our stdin, now or before. A call that was not answered yet is still wanted if it reads on.
+    pub(super) fn tell_eof(&mut self) {
         let reads = self.pump.output.as_ref().is_some_and(|output| !output.is_deaf());
         let wanted = if reads { self.talk.calls() + self.held.len() } else { 0 };
-        self.unread_until = None;
         let patience = self.eof_patience();
         self.dispatch(Event::Eof { wanted, patience });
     }

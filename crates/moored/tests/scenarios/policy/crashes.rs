@@ -156,7 +156,7 @@ fn heavy_s19_a_server_that_crashes_five_times_in_a_row_is_left_alone_for_a_while
         assert!(send(&server, Signal::KILL));
         wait_until("it is gone", DEADLINE, || (!server.is_alive().expect("/proc")).then_some(()));
     }
-    wait_until("it is given up", DEADLINE, || (ps(&scene)[0]["state"] == "hibernating").then_some(()));
+    wait_until("it is given up", DEADLINE, || (ps(&scene)[0]["state"] == "backing-off").then_some(()));
     let began = Instant::now();
     wire.write_line(&call(9, "nobody is there"));
     assert!(wire.answer_to(&json!(9))["error"]["message"].is_string());
