@@ -30,6 +30,8 @@ pub(super) enum Aside {
     Room(std::sync::mpsc::Sender<()>),
     /// Clients that are no ancestors.
     DistantClients(Vec<DistantClient>),
+    /// A client that is no ancestor reads our stdout.
+    ReadByClient,
     /// The look around is over.
     Done,
 }
@@ -55,8 +57,9 @@ pub(super) fn look_for_writers(tell: mpsc::UnboundedSender<Aside>) {
 /// Who reads our stdout without being an ancestor, or a part of our pipeline.
 pub(super) fn look_for_readers(tell: mpsc::UnboundedSender<Aside>) {
     let _ = on_thread(move || {
-        let readers = distant_clients::readers_of(std::io::stdout().as_fd());
-        let _ = tell.send(Aside::DistantClients(readers));
+        if distant_clients::is_read_by_client(std::io::stdout().as_fd()) {
+            let _ = tell.send(Aside::ReadByClient);
+        }
     });
 }
 

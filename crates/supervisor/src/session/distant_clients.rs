@@ -50,10 +50,11 @@ pub(super) fn writers_of(stdin: BorrowedFd<'_>) -> Vec<DistantClient> {
     at_other_end(stdin, PipeEnd::Writing)
 }
 
-/// Who reads that file and is no part of a pipeline with us.
-pub(super) fn readers_of(stdout: BorrowedFd<'_>) -> Vec<DistantClient> {
-    let ancestors = ancestors();
-    let own = placed(std::process::id());
+/// Whether somebody reads that file who is no part of a pipeline with us. Who cannot be seen is of another user, and is taken for
+/// a client: so are the parts of a pipeline not.
+pub(super) fn is_read_by_client(stdout: BorrowedFd<'_>) -> bool {
+    let readers = at_other_end(stdout, PipeEnd::Reading);
+    let (ancestors, own) = (ancestors(), placed(std::process::id()));
     let is_of_pipeline = |reader: &DistantClient| {
         let Some((parent, group)) = placed(reader.pid) else { return true };
         // What has lost its parent falls to the first process, which joins nothing.
@@ -61,7 +62,14 @@ pub(super) fn readers_of(stdout: BorrowedFd<'_>) -> Vec<DistantClient> {
             ancestors.contains(&parent) && (parent != 1 || own.is_some_and(|own| own.1 == group));
         ancestors.contains(&reader.pid) || is_sibling
     };
-    at_other_end(stdout, PipeEnd::Reading).into_iter().filter(|reader| !is_of_pipeline(reader)).collect()
+    if readers.is_empty() { is_read_pipe(stdout) } else { !readers.iter().all(is_of_pipeline) }
+}
+
+fn is_read_pipe(stdout: BorrowedFd<'_>) -> bool {
+    let is_pipe =
+        rustix::fs::fstat(stdout).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    is_pipe && poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().is_empty()
 }
 
 fn at_other_end(file: BorrowedFd<'_>, end: PipeEnd) -> Vec<DistantClient> {
@@ -121,6 +129,16 @@ mod tests {
         assert!(found[0].lives());
         drop(writer);
         assert!(writers_of(reader.as_fd()).is_empty(), "who reads is no writer");
+    }
+
+    #[test]
+    fn f09_parts_of_our_pipeline_and_files_are_no_clients() {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        assert!(!is_read_by_client(writer.as_fd()), "a child of our parent is a part of our pipeline");
+        drop(reader);
+        assert!(!is_read_by_client(writer.as_fd()));
+        let file = fs::File::open("/dev/null").expect("/dev/null");
+        assert!(!is_read_by_client(file.as_fd()));
     }
 
     #[test]

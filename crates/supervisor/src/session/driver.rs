@@ -111,7 +111,7 @@ pub(super) struct Driver {
     /// When an input that was closed is not read any more, if it cannot be read to its end.
     pub(super) unread_until: Option<Instant>,
     /// Clients that are no ancestors, as far as any were found.
-    distant_clients: Vec<DistantClient>,
+    pub(super) distant_clients: Vec<DistantClient>,
     /// When it is clear that a server which has closed a pipe has not done so by exiting.
     pub(super) half_close_at: Option<Instant>,
     /// The server lives and has closed its stdin or stdout.
@@ -312,10 +312,9 @@ impl Driver {
         self.is_bound
     }
 
-    /// The input may have ended meanwhile.
-    pub(super) fn found_distant_clients(&mut self, found: Vec<DistantClient>) {
-        self.distant_clients.extend(found);
-        if self.state == State::Draining && !self.is_bound && self.is_bound_now() {
+    /// A client was found after the end of the input: what is left of its bound holds from now on.
+    pub(super) fn bind(&mut self) {
+        if !std::mem::replace(&mut self.is_bound, true) && self.state == State::Draining {
             self.tick_at = Some(Instant::now() + self.eof_patience());
         }
     }

@@ -7,6 +7,7 @@ use moored_launch::masked_text;
 use tokio::time::Instant;
 
 use super::aside::{Aside, look_around};
+use super::distant_clients::DistantClient;
 use super::driver::Driver;
 use super::start::{self, event};
 use super::state::Event;
@@ -56,7 +57,13 @@ impl Driver {
                 }
                 let _ = done.send(());
             }
-            Aside::DistantClients(found) => self.found_distant_clients(found),
+            Aside::DistantClients(found) => {
+                self.distant_clients.extend(found);
+                if self.distant_clients.iter().any(DistantClient::lives) && self.eof_seen.is_some() {
+                    self.bind();
+                }
+            }
+            Aside::ReadByClient => self.bind(),
             Aside::Done => self.looking = false,
         }
     }
