@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use moored_containment::{RuntimeDir, StrengthLevel};
-
-use crate::operator::Operator;
-use crate::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
 use moored_supervisor::control::RunState;
 use moored_supervisor::event::{EndCause, RunId, What};
 use moored_supervisor::ledger::{
     EventQuery, Ledger, LedgerError, RunQuery, RunRow, StoredEvent, import_spool, lives, open_to_read,
 };
+
+use crate::operator::Operator;
+use crate::row::{ClientRow, ContainmentRow, Origin, ServerRow, Verdict};
 
 /// History could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Every verb that an operator has, once: list, inspect, stop, history, logs. The command line, the gateway and the tools
-//! only dress what comes from here. Prints nothing, and signals nobody: a run that is to end is asked over its own control
-//! socket.
+//! only dress what comes from here. Prints nothing, and ends nothing by a signal: a run that is to end is asked over its
+//! own control socket.
 //!
 //! | file | owns |
 //! |---|---|

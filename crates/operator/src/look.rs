@@ -7,15 +7,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{Process, ProcessIdentity, ProcessTable, Record, SessionId, StrengthLevel};
+use moored_supervisor::berth::{self, Facts, Found};
+use moored_supervisor::control::{Reply, Request, RunState, Status};
+use moored_supervisor::event::{Counters, RunId};
+use moored_supervisor::superseding::{APART, Superseded};
 use serde::Serialize;
 
 use crate::operator::{Operator, OperatorError};
 use crate::processes::{measure, seconds_since};
 use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
-use moored_supervisor::berth::{self, Facts, Found};
-use moored_supervisor::control::{Reply, Request, RunState, Status};
-use moored_supervisor::event::{Counters, RunId};
-use moored_supervisor::superseding::{APART, Superseded};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);

@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 
 use moored_containment::{Process, ProcessIdentity};
+use moored_launch::masked;
+use moored_supervisor::boot_time::{age_of, from_ticks};
 use rustix::param::page_size;
 
 use crate::row::ProcessRow;
-use moored_launch::masked;
-use moored_supervisor::boot_time::{age_of, from_ticks};
 
 /// A process as it is shown, and what part of a processor it has used over its life.
 pub(super) fn measure(process: &Process) -> (ProcessRow, f64) {

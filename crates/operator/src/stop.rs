@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{EndReport, ProcessIdentity};
+use moored_supervisor::control::{Reply, Request, StopBy};
 use serde::Serialize;
 
 use crate::look::Live;
-use moored_supervisor::control::{Reply, Request, StopBy};
 
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use moored_containment::{ProcessIdentity, RuntimeDir};
+use moored_launch::Key;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Reply, Request};
 use crate::event::{Client, RunId};
 use crate::held_process::set_going;
 use crate::places::open_plain;
-use moored_launch::Key;
 
 const FILE: &str = "run";
 const SOCKET: &str = "sock";

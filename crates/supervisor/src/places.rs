@@ -10,10 +10,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use moored_containment::passwd_home;
+use moored_launch::stable_hash;
 use rustix::fs::OFlags;
 
 use crate::event::RunId;
-use moored_launch::stable_hash;
 
 const DATABASE: &str = "state.db";
 const LOGS: &str = "logs";

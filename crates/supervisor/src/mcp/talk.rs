@@ -5,14 +5,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use moored_launch::stable_hash;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::listens::{self, Listens};
 use super::tasks::Tasks;
-use moored_launch::stable_hash;
-
 use crate::relay::{Envelope, id_key};
 
 /// A request that the client made once and that a server started anew is to be asked again.

@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use moored_launch::stable_hash;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 
 use super::row::to_line;
@@ -29,7 +30,6 @@ use super::{
     DatabaseFault, EventQuery, Ledger, LedgerError, Lives, Retention, RunQuery, RunRow, StoredEvent,
 };
 use crate::event::{Event, RunId};
-use moored_launch::stable_hash;
 
 /// How long SQLite itself waits for others.
 const BUSY: Duration = Duration::from_secs(10);
