@@ -2,6 +2,9 @@
 //! writing and default; the command line, the `MOORED_*` variable, the key of a settings file, `config show`, the schema and
 //! the completions all come from there. What the values mean together is `settings`' affair.
 //!
+//! To add a flag to `run`: an entry in `run_flags`, and a line in `settings/run.rs` that puts its value where it belongs. A
+//! command that shares flags with another names them in its own list.
+//!
 //! - `verbs`: the verbs, and the options that are no settings;
 //! - `flag`: what a flag is, and how clap gets to know it;
 //! - `run_flags`: the flags of `run`; those about a server's life are for every command that starts servers;

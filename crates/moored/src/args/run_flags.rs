@@ -142,8 +142,32 @@ flags! {
 mod tests {
     use std::path::Path;
 
-    use super::super::flag::AnyFlag;
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::super::flag::{AnyFlag, Kind};
     use super::*;
+
+    flags! {
+        ANOTHER, AnotherFlags, shared: [NAME, KEEP], global: false;
+
+        PORT: Flag<usize> = Flag::new("port", Value::Number("P", units::size), "Where it listens").default("8080");
+    }
+
+    #[test]
+    fn another_command_can_share_a_flag() {
+        let command = AnotherFlags::augment_args(clap::Command::new("another"));
+        let words = "another --keep tmux --port 80 --keep adb".split(' ');
+        let matches = command.clone().get_matches_from(words);
+        let typed = AnotherFlags::from_arg_matches(&matches).expect("typed values").0;
+        assert_eq!(
+            (&typed["keep"][..], &typed["port"][..]),
+            (&["tmux".into(), "adb".into()][..], &["80".into()][..])
+        );
+        assert_eq!(typed.get("name"), None);
+        assert!(command.try_get_matches_from(["another", "--grace", "1s"]).is_err());
+        let names: Vec<&str> = ANOTHER.iter().map(|flag| flag.name()).collect();
+        assert_eq!(names, ["name", "keep", "port"]);
+    }
 
     fn assert_default_is_read<T: Clone + Sync>(flag: &Flag<T>) {
         let words = flag.default_value().map(OsString::from);
@@ -159,7 +183,7 @@ mod tests {
         assert_default_is_read(&MAX_LIFETIME);
         assert_default_is_read(&MAX_INSTANCES);
         assert_default_is_read(&LINE_LIMIT);
-        for flag in RUN.iter().filter(|flag| flag.kind() == super::super::flag::Kind::Switch) {
+        for flag in RUN.iter().filter(|flag| flag.kind() == Kind::Switch) {
             assert_eq!(flag.default_value(), Some("false"), "{}", flag.name());
         }
     }
