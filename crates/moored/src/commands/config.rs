@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::args::{ConfigVerb, RunArgs};
+use crate::args::{AnyFlag, ConfigFile, ConfigVerb, Kind, Offered, RUN, RunFlags};
 use crate::exit::{Exit, Failure};
 use crate::render::{self, Table};
-use crate::settings::{self, KEYS, Kind, Layers, Origin, Places, SettingsFile};
+use crate::settings::{self, Layers, Origin, Places, SettingsFile};
 
 pub(super) fn run(verb: ConfigVerb) -> Result<Exit, Failure> {
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    let places = |config: Option<PathBuf>| Places::of(config.as_deref(), &cwd, &env);
+    let places = |config: ConfigFile| Places::of(config.file.as_deref(), &cwd, &env);
     let done = match verb {
         ConfigVerb::Show { json, config } => show(&env, &cwd, &places(config), json),
         ConfigVerb::Path { json, config } => path(&places(config), json),
-        ConfigVerb::Check { file: Some(file), .. } => {
+        ConfigVerb::Check { only: Some(file), .. } => {
             settings::read_named(&file).and_then(|file| check(vec![file]))
         }
-        ConfigVerb::Check { file: None, config } => places(config).read().and_then(check),
+        ConfigVerb::Check { only: None, config } => places(config).read().and_then(check),
         ConfigVerb::Schema => Ok(render::raw(format!("{:#}\n", settings::schema()).as_bytes())?),
     };
     // Only `run` passes on a code that says who failed.
@@ -41,15 +41,15 @@ struct Setting {
 }
 
 fn show(env: &BTreeMap<OsString, OsString>, cwd: &Path, places: &Places, json: bool) -> Result<(), Failure> {
-    let layers = Layers::of_run(&RunArgs::default(), env, places.read()?);
+    let layers = Layers::of_run(RunFlags::default(), env, places.read()?, cwd);
     if let Some(file) = places.left_out(cwd) {
         render::say(&format!(
             "moored: `{}` is not read unless `--config moored.toml` names it",
             file.display()
         ));
     }
-    let settings: Vec<Setting> =
-        KEYS.iter().map(|key| setting(key.name, key.kind, key.default, &layers)).collect();
+    let shown = RUN.iter().filter(|flag| flag.where_offered() != Offered::VariableOnly);
+    let settings: Vec<Setting> = shown.map(|flag| setting(*flag, &layers)).collect();
     if json {
         return Ok(render::json("settings", &settings)?);
     }
@@ -67,14 +67,14 @@ fn show(env: &BTreeMap<OsString, OsString>, cwd: &Path, places: &Places, json: b
     Ok(render::out(&table.text())?)
 }
 
-fn setting(key: &str, kind: Kind, default: Option<&str>, layers: &Layers) -> Setting {
-    let given = layers.given(key);
+fn setting(flag: &dyn AnyFlag, layers: &Layers) -> Setting {
+    let given = layers.given(flag);
     let origin = given.as_ref().map_or(Origin::Default, |given| given.origin.clone());
     let values: Vec<String> = match given {
         Some(given) => given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect(),
-        None => default.into_iter().map(str::to_owned).collect(),
+        None => flag.default_value().into_iter().map(str::to_owned).collect(),
     };
-    let value = match kind {
+    let value = match flag.kind() {
         Kind::List => Some(values.into()),
         _ => values.into_iter().next().map(Into::into),
     };
@@ -84,7 +84,7 @@ fn setting(key: &str, kind: Kind, default: Option<&str>, layers: &Layers) -> Set
         Origin::File(path) => ("file", Some(path.display().to_string())),
         Origin::Default => ("default", None),
     };
-    Setting { key: key.to_owned(), value, origin: name, from, shown_origin: origin.to_string() }
+    Setting { key: flag.name().to_owned(), value, origin: name, from, shown_origin: origin.to_string() }
 }
 
 /// One place, as it is shown.

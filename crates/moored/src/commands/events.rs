@@ -9,10 +9,9 @@ use moored_supervisor::event::{Ended, Event, SleepReason, StartReason, Started, 
 use moored_supervisor::ledger::EventQuery;
 
 use super::say_all;
-use crate::args::EventsArgs;
+use crate::args::{EventsArgs, duration};
 use crate::exit::{Exit, Failure};
 use crate::render;
-use crate::settings;
 
 /// Between two looks for what is new. Only this process wakes for it.
 const REST: Duration = Duration::from_millis(250);
@@ -41,7 +40,7 @@ pub(super) fn run(args: &EventsArgs) -> Result<Exit, Failure> {
 /// So long ago, by the wall clock, which is what events are written down with.
 fn begin(since: &str) -> Result<Timestamp, Failure> {
     let wrong = |why: &str| Failure::usage(format_args!("invalid value `{since}` for `--since`: {why}"));
-    let ago = settings::duration(since).map_err(|why| wrong(&why))?;
+    let ago = duration(since).map_err(|why| wrong(&why))?;
     Timestamp::now().checked_sub(ago).map_err(|_| wrong("there was no time then"))
 }
 

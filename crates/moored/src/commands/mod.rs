@@ -18,13 +18,17 @@ use moored_operator::{FindError, HistoryError, ListError, Operator, OperatorErro
 
 use crate::args::{Typed, Verb, written_out};
 use crate::exit::{Exit, Failure};
+use crate::logging;
 use crate::render;
 
 /// Does what was typed.
 pub(crate) fn run_typed(typed: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     let typed = written_out(typed);
     match Typed::try_parse_from(&typed) {
-        Ok(typed) => run_verb(typed.verb),
+        Ok(typed) => {
+            logging::begin(typed.global)?;
+            run_verb(typed.verb)
+        }
         Err(error) => not_run(&error, &typed),
     }
 }

@@ -11,20 +11,26 @@ use moored_supervisor::records::{Program, SessionRecords, Storage};
 use moored_supervisor::session::{self, RunError};
 
 use crate::args::RunArgs;
+use crate::args::run_flags::Containers;
 use crate::exit::{Exit, Failure};
 use crate::own_program::own_program;
 use crate::render;
-use crate::settings::{Containers, Places, RunSettings};
+use crate::settings::{Places, RunSettings, unknown_variables};
 
 pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     let process_env = process_env();
-    let files = Places::of(args.config.as_deref(), &process_env.cwd, &process_env.env).read()?;
+    let files = Places::of(args.config.file.as_deref(), &process_env.cwd, &process_env.env).read()?;
     for file in &files {
         for what in &file.unknown {
             render::say(&format!("moored: `{}` is passed over: {what}", file.path.display()));
         }
     }
+    for what in unknown_variables(&process_env.env) {
+        render::say(&format!("moored: {what}"));
+    }
     let settings = RunSettings::read(args, process_env, files)?;
+    let RunSettings { spec, .. } = &settings;
+    tracing::debug!(server = spec.launch.name, rules = ?spec.rules, "settings are read");
     start(settings)
 }
 

@@ -12,14 +12,15 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use super::keys::KEYS;
+use super::nearest::nearest;
+use crate::args::{AnyFlag, Offered, RUN};
 use crate::exit::{Exit, Failure};
 
 /// One settings file, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingsFile {
     pub(crate) path: PathBuf,
-    /// The values of `[run]` as texts.
+    /// The values as texts, by `SECTION.KEY`.
     pub(crate) values: BTreeMap<String, Vec<String>>,
     /// What was passed over, as sentences.
     pub(crate) unknown: BTreeSet<String>,
@@ -32,24 +33,49 @@ impl SettingsFile {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| unreadable(&error))?;
         let mut values = BTreeMap::new();
         let mut unknown = BTreeSet::new();
-        for (section, value) in table {
-            match (section.as_str(), value) {
-                ("run", toml::Value::Table(run)) => {
-                    for (key, value) in run {
-                        if !KEYS.iter().any(|known| known.name == key) {
-                            unknown.insert(format!("unknown key `run.{key}`"));
-                            continue;
-                        }
-                        let texts = texts(&value)
-                            .ok_or_else(|| unreadable(&format_args!("`run.{key}` is no plain value")))?;
-                        values.insert(key, texts);
-                    }
+        for (name, value) in table {
+            let Some(section) = SECTIONS.iter().find(|section| section.name == name) else {
+                unknown.insert(unknown_key("", &name, SECTIONS.iter().map(|section| section.name)));
+                continue;
+            };
+            let toml::Value::Table(given) = value else {
+                return Err(unreadable(&format_args!("`{name}` is no table")));
+            };
+            for (key, value) in given {
+                let keys = section.flags.iter().filter(|flag| is_key(**flag)).map(|flag| flag.name());
+                if !keys.clone().any(|known| known == key) {
+                    unknown.insert(unknown_key(&format!("{name}."), &key, keys));
+                    continue;
                 }
-                ("run", _) => return Err(unreadable(&"`run` is no table")),
-                (section, _) => drop(unknown.insert(format!("unknown key `{section}`"))),
+                let texts = texts(&value)
+                    .ok_or_else(|| unreadable(&format_args!("`{name}.{key}` is no plain value")))?;
+                values.insert(format!("{name}.{key}"), texts);
             }
         }
         Ok(Self { path, values, unknown })
+    }
+}
+
+/// One table of a settings file.
+pub(crate) struct Section {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) flags: &'static [&'static dyn AnyFlag],
+}
+
+/// All of them.
+pub(crate) static SECTIONS: [Section; 1] =
+    [Section { name: "run", about: "rules for the servers that `moored run` starts", flags: RUN }];
+
+/// Whether a settings file can give this flag.
+pub(crate) fn is_key(flag: &dyn AnyFlag) -> bool {
+    flag.where_offered() != Offered::VariableOnly
+}
+
+fn unknown_key<'a>(section: &str, key: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match nearest(key, known) {
+        Some(meant) => format!("unknown key `{section}{key}`; `{section}{meant}` may be meant"),
+        None => format!("unknown key `{section}{key}`"),
     }
 }
 
@@ -163,10 +189,10 @@ mod tests {
     fn an_unknown_key_is_passed_over_and_told() {
         let file =
             SettingsFile::parse("/x".into(), "[run]\ngrace='1s'\ngrase='2s'\n[other]\n").expect("settings");
-        assert_eq!(file.values.keys().collect::<Vec<_>>(), ["grace"]);
+        assert_eq!(file.values.keys().collect::<Vec<_>>(), ["run.grace"]);
         assert_eq!(
             file.unknown.iter().collect::<Vec<_>>(),
-            ["unknown key `other`", "unknown key `run.grase`"]
+            ["unknown key `other`", "unknown key `run.grase`; `run.grace` may be meant"]
         );
     }
 

@@ -7,8 +7,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::files::SettingsFile;
-use super::folder_of;
-use crate::args::RunArgs;
+use super::nearest::nearest;
+use crate::args::{AnyFlag, Flag, GLOBAL, GlobalFlags, Kind, RUN, RunFlags, TypedValues};
 use crate::exit::{Exit, Failure};
 
 /// Where a value came from.
@@ -45,98 +45,110 @@ pub(crate) struct Given {
 /// All places that give values, the strongest first.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    typed: BTreeMap<&'static str, Vec<OsString>>,
+    /// The part of a settings file that is meant; none where files say nothing.
+    section: &'static str,
+    typed: TypedValues,
     env: BTreeMap<OsString, OsString>,
     files: Vec<SettingsFile>,
+    cwd: PathBuf,
 }
 
 impl Layers {
     /// Those of a `run`.
     pub(crate) fn of_run(
-        args: &RunArgs,
+        typed: RunFlags,
         env: &BTreeMap<OsString, OsString>,
         files: Vec<SettingsFile>,
+        cwd: &Path,
     ) -> Self {
-        let env = env.iter().filter(|(name, _)| may_be_ours(name));
-        Self { typed: typed(args), env: env.map(|(n, v)| (n.clone(), v.clone())).collect(), files }
+        Self { section: "run", typed: typed.0, env: of_flags(env, RUN), files, cwd: cwd.into() }
     }
 
-    /// What is given for this key, and by whom.
-    pub(crate) fn given(&self, key: &str) -> Option<Given> {
-        if let Some(values) = self.typed.get(key) {
+    /// Those of the flags that every command has: files say nothing of them.
+    pub(crate) fn of_every_command(typed: GlobalFlags, env: &BTreeMap<OsString, OsString>) -> Self {
+        Self {
+            section: "",
+            typed: typed.0,
+            env: of_flags(env, GLOBAL),
+            files: Vec::new(),
+            cwd: PathBuf::new(),
+        }
+    }
+
+    /// What is given for this flag, and by whom.
+    pub(crate) fn given(&self, flag: &dyn AnyFlag) -> Option<Given> {
+        if let Some(values) = self.typed.get(flag.name()) {
             return Some(Given { values: values.clone(), origin: Origin::Flag });
         }
-        for name in variables(key) {
+        for name in flag.variables() {
             let value = self.env.get(OsStr::new(&name)).filter(|value| !value.is_empty());
             if let Some(value) = value {
-                let values = if key == "keep" { split(value) } else { vec![value.clone()] };
+                let values = if flag.kind() == Kind::List { split(value) } else { vec![value.clone()] };
                 return Some(Given { values, origin: Origin::Env(name) });
             }
         }
+        let key = format!("{}.{}", self.section, flag.name());
         self.files.iter().find_map(|file| {
-            let values = file.values.get(key)?.iter().map(Into::into).collect();
+            let values = file.values.get(&key)?.iter().map(Into::into).collect();
             Some(Given { values, origin: Origin::File(file.path.clone()) })
         })
     }
 
-    /// The value, read.
-    pub(crate) fn read<T>(
-        &self,
-        key: &str,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Failure> {
-        let Some(given) = self.given(key) else { return Ok(None) };
-        let Some(value) = given.values.first() else { return Ok(None) };
-        let text = value.to_str().ok_or_else(|| "it is no text".to_owned());
-        match text.and_then(read) {
-            Ok(value) => Ok(Some(value)),
-            Err(why) => Err(wrong(key, value, &given.origin, &why)),
-        }
-    }
-
-    /// The value, one of these.
-    pub(crate) fn one_of<T: Copy>(&self, key: &str, known: &[(&str, T)]) -> Result<Option<T>, Failure> {
-        self.read(key, |text| match known.iter().find(|(name, _)| *name == text) {
-            Some((_, value)) => Ok(*value),
-            None => {
-                let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-                Err(format!("expected one of {}", names.join(", ")))
-            }
-        })
-    }
-
-    /// The value, a text that is not empty.
-    pub(crate) fn text(&self, key: &str) -> Result<Option<String>, Failure> {
-        self.read(key, |text| match text.trim() {
-            "" => Err("it is empty".to_owned()),
-            text => Ok(text.to_owned()),
-        })
-    }
-
-    /// All values.
-    pub(crate) fn list(&self, key: &str) -> Vec<OsString> {
-        self.given(key).map(|given| given.values).unwrap_or_default()
-    }
-
-    /// The value, a path: seen from the working directory, or from the file in which it stands.
-    pub(crate) fn path(&self, key: &str, cwd: &Path) -> Option<PathBuf> {
-        let given = self.given(key)?;
-        let from = match &given.origin {
-            Origin::File(file) => folder_of(file),
-            _ => cwd,
+    /// The value of a flag that need not have one.
+    pub(crate) fn optional<T: Clone + Sync>(&self, flag: &Flag<T>) -> Result<Option<T>, Failure> {
+        let given = self.given(flag).or_else(|| {
+            let values = vec![flag.default_value()?.into()];
+            Some(Given { values, origin: Origin::Default })
+        });
+        let Some(given) = given else { return Ok(None) };
+        let folder = match &given.origin {
+            Origin::File(file) => file.parent().unwrap_or(Path::new("/")),
+            _ => &self.cwd,
         };
-        given.values.first().map(|path| from.join(path))
+        flag.read(&given.values, folder).map_err(|why| self.wrong(flag, &given, &why))
+    }
+
+    /// The value of a flag that has a default.
+    pub(crate) fn value<T: Clone + Sync>(&self, flag: &Flag<T>) -> Result<T, Failure> {
+        self.optional(flag)?.ok_or_else(|| Failure::usage(format_args!("`--{}` has no value", flag.name())))
+    }
+
+    fn wrong(&self, flag: &dyn AnyFlag, given: &Given, why: &str) -> Failure {
+        let (place, exit) = match &given.origin {
+            Origin::Flag | Origin::Default => (format!("`--{}`", flag.name()), Exit::Usage),
+            Origin::Env(name) => (format!("`{name}`"), Exit::Usage),
+            Origin::File(path) => {
+                (format!("`{}.{}` in `{}`", self.section, flag.name(), path.display()), Exit::RUN_FAILED)
+            }
+        };
+        let value = given.values.first().map(|value| value.to_string_lossy()).unwrap_or_default();
+        Failure::usage(format_args!("invalid value `{value}` for {place}: {why}")).exit(exit)
     }
 }
 
-/// The variables that give this key, the strongest first. `MAX_KEEP_PROCESSES` is what servers that cap themselves use.
-fn variables(key: &str) -> Vec<String> {
-    let own = format!("MOORED_{}", key.to_ascii_uppercase().replace('-', "_"));
-    if key == "max-instances" { vec![own, "MAX_KEEP_PROCESSES".to_owned()] } else { vec![own] }
+/// The variables that give these flags.
+fn of_flags(env: &BTreeMap<OsString, OsString>, flags: &[&dyn AnyFlag]) -> BTreeMap<OsString, OsString> {
+    let names = flags.iter().flat_map(|flag| flag.variables()).map(OsString::from);
+    names
+        .filter_map(|name| Some((env.get(&name)?.clone(), name)))
+        .map(|(value, name)| (name, value))
+        .collect()
 }
 
-fn may_be_ours(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b"MOORED_") || name == "MAX_KEEP_PROCESSES"
+/// Variables that say where moored's files are.
+const PLACES: [&str; 3] = ["MOORED_CONFIG", "MOORED_RUNTIME_DIR", "MOORED_STATE_DIR"];
+
+/// Sentences about variables that are ours by their name, that nothing reads, and that look like one that is read.
+pub(crate) fn unknown_variables(env: &BTreeMap<OsString, OsString>) -> Vec<String> {
+    let flags = RUN.iter().chain(GLOBAL).flat_map(|flag| flag.variables());
+    let known: Vec<String> = flags.chain(PLACES.map(str::to_owned)).collect();
+    let ours = env.keys().filter_map(|name| name.to_str()).filter(|name| name.starts_with("MOORED_"));
+    let unknown = ours.filter(|name| !known.iter().any(|known| known == name));
+    let told = unknown.filter_map(|name| {
+        let meant = nearest(name, known.iter().map(String::as_str))?;
+        Some(format!("the variable `{name}` is passed over; `{meant}` may be meant"))
+    });
+    told.collect()
 }
 
 fn split(value: &OsStr) -> Vec<OsString> {
@@ -146,39 +158,4 @@ fn split(value: &OsStr) -> Vec<OsString> {
         }
         None => vec![value.to_owned()],
     }
-}
-
-fn wrong(key: &str, value: &OsStr, origin: &Origin, why: &str) -> Failure {
-    let (place, exit) = match origin {
-        Origin::Flag | Origin::Default => (format!("`--{key}`"), Exit::Usage),
-        Origin::Env(name) => (format!("`{name}`"), Exit::Usage),
-        Origin::File(path) => (format!("`run.{key}` in `{}`", path.display()), Exit::RUN_FAILED),
-    };
-    Failure::usage(format_args!("invalid value `{}` for {place}: {why}", value.to_string_lossy())).exit(exit)
-}
-
-/// What was typed, by key.
-fn typed(args: &RunArgs) -> BTreeMap<&'static str, Vec<OsString>> {
-    let texts = [
-        ("name", &args.name),
-        ("grace", &args.grace),
-        ("kill-after", &args.kill_after),
-        ("idle", &args.idle),
-        ("max-lifetime", &args.max_lifetime),
-        ("max-instances", &args.max_instances),
-        ("over-limit", &args.over_limit),
-        ("restart", &args.restart),
-        ("server-version", &args.server_version),
-        ("info-tool", &args.info_tool),
-        ("containers", &args.containers),
-        ("sealed", &args.sealed),
-        ("strict", &args.strict),
-        ("direct", &args.direct),
-        ("line-limit", &args.line_limit),
-    ];
-    let texts = texts.into_iter().filter_map(|(key, text)| Some((key, vec![text.as_ref()?.into()])));
-    let paths = [("pid-file", &args.pid_file), ("log-file", &args.log_file)];
-    let paths = paths.into_iter().filter_map(|(key, path)| Some((key, vec![path.clone()?])));
-    let keep = (!args.keep.is_empty()).then(|| ("keep", args.keep.clone()));
-    texts.chain(paths).chain(keep).collect()
 }

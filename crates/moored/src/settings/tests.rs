@@ -1,6 +1,9 @@
 //! What is meant by what was typed, in all orders of the places that can say it.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use moored_launch::{OverLimit, Restart};
 
 use super::*;
 
@@ -137,6 +140,19 @@ fn a_wrong_value_is_told_with_its_origin() {
     assert!(text.contains("`always` for `run.restart` in `/etc/c.toml`"), "{text}");
     assert!(text.contains("never, on-crash"), "{text}");
     assert_eq!(code, 125);
+}
+
+#[test]
+fn a_misspelt_variable_is_told_with_the_one_that_may_be_meant() {
+    let told = |name: &str| super::super::unknown_variables(&BTreeMap::from([(name.into(), "x".into())]));
+    let grace = "the variable `MOORED_GRASE` is passed over; `MOORED_GRACE` may be meant";
+    assert_eq!(told("MOORED_GRASE"), [grace]);
+    assert_eq!(told("MOORED_LOGLEVEL").len(), 1);
+    for name in
+        ["MOORED_GRACE", "MOORED_LOG", "MOORED_STATE_DIR", "MOORED_CONFIG", "MOORED_TEST_FULL", "GRASE"]
+    {
+        assert_eq!(told(name), [""; 0], "{name}");
+    }
 }
 
 #[test]

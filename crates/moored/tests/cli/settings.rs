@@ -84,6 +84,18 @@ fn an_unknown_key_does_not_keep_a_server_from_running() {
 }
 
 #[test]
+fn a_misspelt_key_or_variable_is_told_with_what_may_be_meant_and_the_rest_holds() {
+    let home = with_user_file("[run]\ngrase = '9s'\nname = 'theirs'\n[rum]\n");
+    let mut command = home.command(&["run", "--", "sh", "-c", "echo started"]);
+    let said = said(command.env("MOORED_RESTRAT", "never"));
+    assert_eq!((said.code, said.stdout.as_str()), (0, "started\n"));
+    for meant in ["`run.grace` may be meant", "`run` may be meant", "`MOORED_RESTART` may be meant"] {
+        assert!(said.stderr.contains(meant), "{meant}: {said:?}");
+    }
+    assert_eq!(home.json(&["ps", "-a", "--json"])["servers"][0]["name"], "theirs");
+}
+
+#[test]
 fn places_and_schema_are_shown() {
     let home = with_user_file("");
     let places = home.json(&["config", "path", "--json"]);

@@ -34,6 +34,8 @@ fn help_names_every_verb_and_every_option_of_the_contract() {
         "strict",
         "direct",
         "log-file",
+        "log-level",
+        "log-format",
     ] {
         assert!(help.contains(&format!("--{option}")), "{option}: {help}");
     }
@@ -123,4 +125,45 @@ fn colours_are_for_terminals_only() {
     assert!(forced.starts_with("\u{1b}[1mID"), "{forced:?}");
     let refused = said(home.command(&["ps"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")).stdout;
     assert!(refused.starts_with("ID"), "{refused:?}");
+}
+
+#[test]
+fn log_lines_go_to_stderr_from_the_level_that_is_asked_for() {
+    let home = Home::new();
+    let run = ["run", "--name", "srv", "--", "echo", "out"];
+    let asked: [(&[&str], Option<&str>); 4] = [
+        (&["--log-level", "debug"], None),
+        (&[], Some("debug")),
+        (&["--log-level", "trace"], Some("error")),
+        (&["--log-format", "json", "--log-level=debug"], None),
+    ];
+    for (options, variable) in asked {
+        // Before the verb and after it.
+        for args in [[options, &run].concat(), [&run[..1], options, &run[1..]].concat()] {
+            let mut command = home.command(&args);
+            variable.map(|level| command.env("MOORED_LOG", level));
+            let said = said(&mut command);
+            assert_eq!((said.code, said.stdout.as_str()), (0, "out\n"), "{args:?}: {said:?}");
+            let line = said.stderr.lines().find(|line| line.contains("settings are read")).expect("a line");
+            if options.contains(&"json") {
+                let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                assert_eq!((&line["level"], &line["fields"]["server"]), (&"DEBUG".into(), &"srv".into()));
+            } else {
+                assert!(line.contains("DEBUG") && line.contains("server=\"srv\""), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_logs_nothing_unless_asked() {
+    let home = Home::new();
+    for options in [&[][..], &["--log-level", "info"], &["--log-format", "json"]] {
+        let said = home.moored(&[options, &["run", "--", "true"]].concat());
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{options:?}");
+    }
+    let wrong = home.moored(&["--log-level", "loud", "ps"]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""), "{wrong:?}");
+    let wrong = said(home.command(&["ps"]).env("MOORED_LOG", "loud"));
+    assert_eq!((wrong.code, wrong.stderr.contains("`MOORED_LOG`")), (2, true), "{wrong:?}");
 }

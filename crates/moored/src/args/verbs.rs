@@ -1,15 +1,20 @@
-//! What was typed: the verbs and their options, unread. What the words mean is `settings`' affair.
+//! The verbs, and those of their options that are no settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::global_flags::{GLOBAL, GlobalFlags};
+use super::run_flags::RunFlags;
+
 /// Runs MCP servers so that nothing they start outlives their session.
 #[derive(Debug, Parser)]
 #[command(name = "moored", version, about, disable_help_subcommand = true)]
 #[command(after_help = "`moored -- CMD` is short for `moored run -- CMD`.")]
 pub(crate) struct Typed {
+    #[command(flatten)]
+    pub(crate) global: GlobalFlags,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -51,70 +56,25 @@ pub(crate) enum Verb {
     RemoveDeadPidFile { path: PathBuf },
 }
 
-/// Options of `run`. Each is also a `MOORED_…` variable and a key of `[run]` in the settings files.
+/// Options of `run`: its flags, which are settings too, and where more settings are.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
-    /// Settings file that stands before the user's and the machine's; a file in the working folder is read only if named
-    /// here
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// What to call the server [default: from the command]
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    /// How long it may take to finish after its input has ended [default: 2s]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) grace: Option<String>,
-    /// How long after SIGTERM it is killed [default: 2s]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) kill_after: Option<String>,
-    /// When it is put to sleep, to be woken by the next message [default: auto]
-    #[arg(long, value_name = "auto|DURATION|off")]
-    pub(crate) idle: Option<String>,
-    /// Start it afresh after so long, once it is idle
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) max_lifetime: Option<String>,
-    /// How many instances of this server may be awake at once
-    #[arg(long, value_name = "N")]
-    pub(crate) max_instances: Option<String>,
-    /// What to do when there would be more [default: hibernate]
-    #[arg(long, value_name = "WHAT", value_parser = ["hibernate", "stop-oldest", "refuse"], hide_possible_values = false)]
-    pub(crate) over_limit: Option<String>,
-    /// What to do when it crashes [default: never]
-    #[arg(long, value_name = "WHEN", value_parser = ["never", "on-crash"])]
-    pub(crate) restart: Option<String>,
-    /// Its version, instead of the one that it gives
-    #[arg(long, value_name = "V")]
-    pub(crate) server_version: Option<String>,
-    /// Where to write a PID file
-    #[arg(long, value_name = "PATH")]
-    pub(crate) pid_file: Option<OsString>,
-    /// Add the tool `get_server_info` to the server's own
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub(crate) info_tool: Option<String>,
-    /// Programs that are meant to outlive the session, a browser say
-    #[arg(long, num_args = 1.., value_name = "PROGRAM")]
-    pub(crate) keep: Vec<OsString>,
-    /// What to do about containers that it starts
-    #[arg(long, value_name = "WHICH", value_parser = ["attached", "session", "report", "off"])]
-    pub(crate) containers: Option<String>,
-    /// Hold it in a Landlock domain too: it can signal nobody outside (voids sudo and the like)
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) sealed: Option<String>,
-    /// Hold it in a PID namespace too: the kernel ends it even if all of moored is killed
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) strict: Option<String>,
-    /// Give it our own stdio and only watch; it cannot be put to sleep then
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) direct: Option<String>,
-    /// Where its stderr is kept [default: in the state folder]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) log_file: Option<OsString>,
-    /// The longest message that is passed on
-    #[arg(long, value_name = "SIZE", hide = true)]
-    pub(crate) line_limit: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) flags: RunFlags,
     /// The server: a program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The option of every command that reads settings.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ConfigFile {
+    /// Settings file that stands before the user's and the machine's; a file in the working folder is read only if named
+    /// here
+    #[arg(long = "config", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -189,27 +149,24 @@ pub(crate) enum ConfigVerb {
         /// One JSON object
         #[arg(long)]
         json: bool,
-        /// With this settings file too, as `run --config FILE` would read it
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigFile,
     },
     /// Where settings files are looked for
     Path {
         /// One JSON object
         #[arg(long)]
         json: bool,
-        /// With this settings file too, as `run --config FILE` would read it
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigFile,
     },
     /// Whether the settings can be understood
     Check {
         /// This file instead of the usual ones
-        #[arg(conflicts_with = "config")]
-        file: Option<PathBuf>,
-        /// With this settings file too, as `run --config FILE` would read it
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        #[arg(value_name = "FILE", conflicts_with = "file")]
+        only: Option<PathBuf>,
+        #[command(flatten)]
+        config: ConfigFile,
     },
     /// The JSON Schema of a settings file
     Schema,
@@ -244,11 +201,16 @@ pub(crate) enum DemoPart {
     Daemon,
 }
 
-/// The arguments with `moored -- CMD` written out as `moored run -- CMD`.
+/// The arguments with `moored -- CMD` written out as `moored run -- CMD`, also after global options.
 pub(crate) fn written_out(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut typed: Vec<OsString> = typed.into_iter().collect();
-    if typed.get(1).is_some_and(|first| first == "--") {
-        typed.insert(1, "run".into());
+    let is_global = |word: &OsString| GLOBAL.iter().any(|flag| *word == *format!("--{}", flag.name()));
+    let mut at = 1;
+    while typed.get(at).is_some_and(is_global) {
+        at += 2;
+    }
+    if typed.get(at).is_some_and(|word| word == "--") {
+        typed.insert(at, "run".into());
     }
     typed
 }
@@ -276,19 +238,20 @@ mod tests {
     fn a_command_alone_is_a_run() {
         assert_eq!(run("moored -- npx -y srv").command, ["npx", "-y", "srv"]);
         assert_eq!(run("moored run -- npx -- srv").command, ["npx", "--", "srv"]);
+        assert_eq!(run("moored --log-level debug -- npx srv").command, ["npx", "srv"]);
     }
 
     #[test]
     fn programs_to_keep_are_given_one_by_one_or_together() {
-        assert_eq!(run("moored run --keep tmux --keep adb -- srv").keep, ["tmux", "adb"]);
-        assert_eq!(run("moored run --keep tmux adb -- srv").keep, ["tmux", "adb"]);
+        assert_eq!(run("moored run --keep tmux --keep adb -- srv").flags.0["keep"], ["tmux", "adb"]);
+        assert_eq!(run("moored run --keep tmux adb -- srv").flags.0["keep"], ["tmux", "adb"]);
     }
 
     #[test]
     fn a_switch_can_be_turned_off() {
-        assert_eq!(run("moored run --sealed -- srv").sealed.as_deref(), Some("true"));
-        assert_eq!(run("moored run --sealed=false -- srv").sealed.as_deref(), Some("false"));
-        assert_eq!(run("moored run -- srv").sealed, None);
+        assert_eq!(run("moored run --sealed -- srv").flags.0["sealed"], ["true"]);
+        assert_eq!(run("moored run --sealed=false -- srv").flags.0["sealed"], ["false"]);
+        assert_eq!(run("moored run -- srv").flags.0.get("sealed"), None);
     }
 
     #[test]

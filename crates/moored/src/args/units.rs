@@ -1,4 +1,4 @@
-//! Durations, sizes and switches as people write them. Pure.
+//! Durations, sizes, switches and the like as people write them. Pure.
 
 use std::time::Duration;
 
@@ -67,6 +67,49 @@ pub(crate) fn count(text: &str) -> Result<Option<u32>, String> {
         text => match text.parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
             _ => Err("expected a number from 1 on, or off".to_owned()),
+        },
+    }
+}
+
+/// A text that is not empty.
+pub(crate) fn text(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// When a server is put to sleep, as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleText {
+    /// When it is silent and has been replaced.
+    Auto,
+    /// Never.
+    Off,
+    /// After so much silence.
+    After(Duration),
+}
+
+/// `auto`, `off`, or a duration.
+pub(crate) fn idle(text: &str) -> Result<IdleText, String> {
+    match text {
+        "auto" => Ok(IdleText::Auto),
+        "off" => Ok(IdleText::Off),
+        text => match duration(text) {
+            Ok(Duration::ZERO) => Err("expected more than no time; `off` means never".to_owned()),
+            Ok(silence) => Ok(IdleText::After(silence)),
+            Err(_) => Err("expected auto, off, or a duration like 500ms, 2s, 15m or 1h".to_owned()),
+        },
+    }
+}
+
+/// How long a server may live; none for `off`.
+pub(crate) fn lifetime(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        "off" => Ok(None),
+        text => match duration(text)? {
+            Duration::ZERO => Err("expected more than no time; `off` means for ever".to_owned()),
+            lifetime => Ok(Some(lifetime)),
         },
     }
 }
