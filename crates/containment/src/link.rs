@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::board::{Word, packet, reason};
 use crate::command::Command;
 use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity};
+use crate::identity::{BootId, ProcessIdentity, hold_child};
 use crate::ladder::{Ladder, Rung};
 use crate::record::Record;
 use crate::report::{EndReport, ServerExit};
@@ -65,6 +65,8 @@ pub(crate) struct Link {
     shared: sys::SharedBoard,
     socket: sys::Socket,
     outer: sys::GuardianChild,
+    /// `None` if it had ended already, or there was no file to be had for it.
+    inner: Option<sys::ProcessFd>,
     server: Arc<sys::ProcessFd>,
     identity: ProcessIdentity,
     guardians: [ProcessIdentity; 2],
@@ -97,6 +99,7 @@ impl Link {
             let pid = word(w);
             ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, boot })
         });
+        let inner = hold_child(word(Word::InnerPid), outer.process(), word(Word::OuterPid));
         let strength = Strength::from_bits(board.get(Word::Layers), file.is_some());
         if let Some(file) = &mut file {
             file.bind(&[guardians[0], guardians[1], identity]);
@@ -106,6 +109,7 @@ impl Link {
             file,
             socket,
             outer,
+            inner,
             server: Arc::new(sys::ProcessFd::from_fd(server)),
             identity,
             guardians,
@@ -217,7 +221,7 @@ impl Link {
         const SIGKILL: i32 = 9;
         if self.shared.board().get(Word::TreeDone) != 0 {
             let _ = self.outer.process().send(SIGKILL);
-        } else if let Ok(Some(inner)) = self.guardians[1].hold() {
+        } else if let Some(inner) = &self.inner {
             let _ = inner.send(SIGKILL);
         }
     }

@@ -25,6 +25,12 @@ impl ProcessFd {
         Self(fd)
     }
 
+    /// Whether it has not ended. So long its number is its own, and what was read by that number since it was opened was
+    /// about it. "Could not look" is a no.
+    pub(crate) fn is_alive(&self) -> bool {
+        wait_readable(self.0.as_fd(), Some(Duration::ZERO)).is_ok_and(|ended| !ended)
+    }
+
     pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.0, named(signal)?)?)
     }
