@@ -25,6 +25,8 @@ use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.
 const SLACK: Duration = Duration::from_secs(3);
+/// How often, while an end is waited for, guardians are set going that somebody may have stopped.
+pub(crate) const SET_GOING_EVERY: Duration = Duration::from_millis(100);
 
 /// Why there is no report, or no status.
 #[derive(Debug, thiserror::Error)]
@@ -198,7 +200,6 @@ impl Link {
 
     /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
     pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
-        const SIGCONT: i32 = 18;
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let rung = match ladder.from {
             Rung::Close => 0,
@@ -207,7 +208,15 @@ impl Link {
         };
         let [grace, kill_after, verify] = [ladder.grace, ladder.kill_after, ladder.verify].map(nanos);
         let _ = self.socket.tell([packet::END, reason, rung, grace, kill_after, verify]);
-        let _ = self.outer.process().send(SIGCONT);
+        self.set_going();
+    }
+
+    /// Lets guardians go on that somebody has stopped, as often as it takes.
+    pub(crate) fn set_going(&self) {
+        const SIGCONT: i32 = 18;
+        for guardian in [Some(self.outer.process()), self.inner.as_ref()].into_iter().flatten() {
+            let _ = guardian.send(SIGCONT);
+        }
     }
 
     /// How long an ending by that ladder may take before a guardian counts as stuck.
@@ -246,6 +255,21 @@ impl Link {
         }
     }
 
+    /// The same, for an end that was asked for: a guardian that is stopped meanwhile does not stay so.
+    fn wait_for_end(&mut self, patience: Duration) -> Result<bool, EndError> {
+        let began = Instant::now();
+        loop {
+            let left = patience.saturating_sub(began.elapsed());
+            if self.wait_for_report(Some(left.min(SET_GOING_EVERY)))? {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.set_going();
+        }
+    }
+
     /// Ends the tree, without any runtime.
     pub(crate) fn end(&mut self, reason: u64, ladder: &Ladder) -> Result<EndReport, EndError> {
         if !self.owns() {
@@ -253,9 +277,9 @@ impl Link {
         }
         if self.report.is_none() {
             self.ask(reason, ladder);
-            if !self.wait_for_report(Some(self.patience(ladder)))? {
+            if !self.wait_for_end(self.patience(ladder))? {
                 self.give_up_on_one();
-                if !self.wait_for_report(Some(self.patience(ladder)))? {
+                if !self.wait_for_end(self.patience(ladder))? {
                     self.give_up_on_both()?;
                 }
             }

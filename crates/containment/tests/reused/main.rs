@@ -97,7 +97,9 @@ fn part_in_a_small_namespace() {
     command.arg(stage.join("server.pl")).args([CHILDREN, CHURN]).arg(&ready).arg(stubborn);
     command.stdin(moored_containment::Stdio::Pipe).layer(Layer::Cgroup, Use::Off);
     let mut server = command.spawn().expect("perl");
-    wait_until("the server has its children", DEADLINE, || fs::exists(&ready).expect("a stage").then_some(()));
+    wait_until("the server has its children", DEADLINE, || {
+        fs::exists(&ready).expect("a stage").then_some(())
+    });
     let children: u32 = fs::read_to_string(&ready).expect("a file").parse().expect("a number");
     let ladder = Ladder::terminate().kill_after(Duration::from_millis(150));
     let report = server.end(ladder).expect("a report");

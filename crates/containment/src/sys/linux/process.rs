@@ -115,6 +115,11 @@ pub(crate) fn inherited_cookie() -> Option<u64> {
     getrlimit(Resource::Locks).maximum
 }
 
+/// How long a file that we write may become; `None` for no limit.
+pub(crate) fn file_size_limit() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
+}
+
 /// Whether a Landlock domain can shut signals in: the kernel has it, and we are not root.
 pub(crate) fn sealing_is_available() -> Result<(), String> {
     const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;

@@ -90,11 +90,18 @@ pub(crate) fn set_name(name: &CStr) {
     let _ = plain(nr::PRCTL, PR_SET_NAME, name.as_ptr() as usize, 0, 0);
 }
 
+const PR_SET_PDEATHSIG: usize = 1;
+
 /// SIGKILL for this process when its parent ends. The parent must be single-threaded: the signal comes when the
 /// *thread* that forked ends.
 pub(crate) fn die_with_parent() -> Result<(), Errno> {
-    const PR_SET_PDEATHSIG: usize = 1;
-    done(plain(nr::PRCTL, PR_SET_PDEATHSIG, 9, 0, 0))
+    done(plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0))
+}
+
+/// SIGCONT for this process when its parent, or the thread of it that made us, ends: whoever was stopped sees to it then.
+/// It does nothing to a process that runs.
+pub(crate) fn go_on_when_parent_dies() {
+    let _ = plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGCONT as usize, 0, 0);
 }
 
 /// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
