@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -14,7 +15,7 @@ use crate::board::reason;
 use crate::cookie::SessionId;
 use crate::identity::ProcessIdentity;
 use crate::ladder::Ladder;
-use crate::link::{EndError, Link};
+use crate::link::{EndError, Link, SET_GOING_EVERY};
 use crate::report::{EndReport, ServerExit};
 use crate::signaller::Signaller;
 use crate::start::Started;
@@ -162,15 +163,28 @@ impl Contained {
             self.link.ask(reason::REQUESTED, &ladder);
         }
         let patience = self.link.patience(&ladder);
-        if let Ok(report) = tokio::time::timeout(patience, self.wait_ended()).await {
+        if let Some(report) = self.wait_for_end(patience).await {
             return report;
         }
         self.link.give_up_on_one();
-        if let Ok(report) = tokio::time::timeout(patience, self.wait_ended()).await {
+        if let Some(report) = self.wait_for_end(patience).await {
             return report;
         }
         self.link.give_up_on_both()?;
         self.link.report().cloned().ok_or_else(|| self.link.stuck())
+    }
+
+    /// The report of an end that was asked for, if it comes in time. A guardian that is stopped meanwhile does not stay so.
+    async fn wait_for_end(&mut self, patience: Duration) -> Option<Result<EndReport, EndError>> {
+        let began = tokio::time::Instant::now();
+        loop {
+            let left = patience.saturating_sub(began.elapsed());
+            match tokio::time::timeout(left.min(SET_GOING_EVERY), self.wait_ended()).await {
+                Ok(report) => return Some(report),
+                Err(_) if left.is_zero() => return None,
+                Err(_) => self.link.set_going(),
+            }
+        }
     }
 
     /// Asks for what [`Contained::end_blocking`] does, and does not wait: for an owner of several, who asks all of them

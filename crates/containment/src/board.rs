@@ -10,7 +10,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Words on the board; the strings begin behind them, on a page of their own.
-pub(crate) const WORDS: usize = 12 * 1024;
+pub(crate) const WORDS: usize = 16 * 1024;
 /// Where the strings begin.
 pub(crate) const STRINGS_AT: usize = WORDS * 8;
 /// Most kept processes that are listed; where there are more, the board says so.
@@ -239,10 +239,10 @@ impl Board<'_> {
     }
 
     const KEPT_AT: usize = Word::Lists as usize;
-    const SURVIVORS_AT: usize = Self::KEPT_AT + 2 * MOST_KEPT;
+    const SURVIVORS_AT: usize = Self::KEPT_AT + 3 * MOST_KEPT;
 
-    /// The `i`th kept process: pid and start ticks.
-    pub(crate) fn kept(self, i: usize) -> [u64; 2] {
+    /// The `i`th kept process: pid, start ticks, and the kernel's serial number of it (0 if it has none).
+    pub(crate) fn kept(self, i: usize) -> [u64; 3] {
         self.entry(Self::KEPT_AT, i)
     }
 
@@ -255,15 +255,19 @@ impl Board<'_> {
         (0..self.kept_count()).any(|i| self.kept(i)[0] == pid as u64)
     }
 
-    pub(crate) fn is_kept(self, pid: i32, ticks: u64) -> bool {
-        (0..self.kept_count()).any(|i| self.kept(i) == [pid as u64, ticks])
+    /// A serial number of 0 is one that could not be had, and may be any.
+    pub(crate) fn is_kept(self, pid: i32, ticks: u64, serial: u64) -> bool {
+        let same_serial = |other| other == serial || other == 0 || serial == 0;
+        (0..self.kept_count())
+            .map(|i| self.kept(i))
+            .any(|[kept, started, known]| [kept, started] == [pid as u64, ticks] && same_serial(known))
     }
 
-    pub(crate) fn add_kept(self, pid: i32, ticks: u64) {
+    pub(crate) fn add_kept(self, pid: i32, ticks: u64, serial: u64) {
         let n = self.kept_count();
-        if self.is_kept(pid, ticks) {
+        if self.is_kept(pid, ticks, serial) {
         } else if n < MOST_KEPT {
-            self.put(Self::KEPT_AT, n, [pid as u64, ticks]);
+            self.put(Self::KEPT_AT, n, [pid as u64, ticks, serial]);
             self.set(Word::KeptCount, n as u64 + 1);
         } else {
             self.set(Word::ListsCut, 1);
@@ -293,7 +297,7 @@ impl Board<'_> {
 }
 
 const _: () = assert!(
-    Word::Lists as usize + 2 * MOST_KEPT + 3 * MOST_SURVIVORS <= WORDS,
+    Word::Lists as usize + 3 * MOST_KEPT + 3 * MOST_SURVIVORS <= WORDS,
     "the lists must fit on the board"
 );
 

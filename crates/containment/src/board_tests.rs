@@ -11,9 +11,9 @@ fn a_list_that_is_full_says_that_there_is_more() {
         board.add_survivor(pid, 7, survived::UNKNOWN);
     }
     for pid in 1..=MOST_KEPT as i32 {
-        board.add_kept(pid, 7);
+        board.add_kept(pid, 7, 3);
     }
-    board.add_kept(1, 7);
+    board.add_kept(1, 7, 3);
     assert_eq!((board.kept_count(), board.survivor_count()), (MOST_KEPT, MOST_SURVIVORS));
     assert_eq!(board.get(Word::ListsCut), 0, "all of them are listed");
     board.add_survivor(i32::MAX, 7, survived::UNKNOWN);
@@ -22,6 +22,6 @@ fn a_list_that_is_full_says_that_there_is_more() {
         (1, MOST_SURVIVORS as u64)
     );
     board.set(Word::ListsCut, 0);
-    board.add_kept(i32::MAX, 7);
-    assert_eq!((board.get(Word::ListsCut), board.kept(MOST_KEPT - 1)), (1, [MOST_KEPT as u64, 7]));
+    board.add_kept(i32::MAX, 7, 3);
+    assert_eq!((board.get(Word::ListsCut), board.kept(MOST_KEPT - 1)), (1, [MOST_KEPT as u64, 7, 3]));
 }

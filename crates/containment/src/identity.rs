@@ -1,7 +1,9 @@
 //! Who a process is, so that it cannot be mistaken for a later one.
 //!
-//! A number alone is given out again. The number, the moment at which the process started and the boot in which it did
-//! are never given out twice. Wall-clock time has no part in it: it steps, and start ticks do not.
+//! A number alone is given out again. The number, the moment at which the process started and the boot in which it did are
+//! given out twice only if the first process ended in the 10 ms in which it started, and all other numbers were given out
+//! in the same 10 ms: enough to tell a process from a later one, not enough to signal it without a further proof.
+//! Wall-clock time has no part in it: it steps, and start ticks do not.
 
 use std::fmt;
 use std::io;
@@ -109,15 +111,28 @@ impl ProcessIdentity {
         }
     }
 
-    /// Holds that very process, if it is still there: opened first, looked at then, so that it cannot change between.
+    /// Holds that very process, if it is still there: opened first, looked at then, and alive after that, so that what was
+    /// looked at is what is held.
+    ///
+    /// Start ticks are 10 ms wide, so a process that ended within its first 10 ms may have a successor of the same number
+    /// and ticks. Whoever signals by this must know something more of the process: its cookie, its name, its parent
+    /// (docs/design/identity.md).
     pub(crate) fn hold(&self) -> io::Result<Option<sys::ProcessFd>> {
         let held = match sys::ProcessFd::open(self.pid) {
             Ok(held) => held,
             Err(error) if gone(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok(self.is_alive()?.then_some(held))
+        Ok((self.is_alive()? && held.is_alive()).then_some(held))
     }
+}
+
+/// Holds the process with that number, if it is a child of the held one that has the other number. Both are alive after the
+/// parent was read, so neither number was another's meanwhile.
+pub(crate) fn hold_child(pid: u32, parent: &sys::ProcessFd, parent_pid: u32) -> Option<sys::ProcessFd> {
+    let held = sys::ProcessFd::open(pid).ok()?;
+    let named = stat_of(pid).ok()?.ppid.unsigned_abs();
+    (named == parent_pid && held.is_alive() && parent.is_alive()).then_some(held)
 }
 
 /// No such process, in either of the kernel's ways of saying so.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::board::{Word, packet, reason};
 use crate::command::Command;
 use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity};
+use crate::identity::{BootId, ProcessIdentity, hold_child};
 use crate::ladder::{Ladder, Rung};
 use crate::record::Record;
 use crate::report::{EndReport, ServerExit};
@@ -25,6 +25,8 @@ use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.
 const SLACK: Duration = Duration::from_secs(3);
+/// How often, while an end is waited for, guardians are set going that somebody may have stopped.
+pub(crate) const SET_GOING_EVERY: Duration = Duration::from_millis(100);
 
 /// Why there is no report, or no status.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,8 @@ pub(crate) struct Link {
     shared: sys::SharedBoard,
     socket: sys::Socket,
     outer: sys::GuardianChild,
+    /// `None` if it had ended already, or there was no file to be had for it.
+    inner: Option<sys::ProcessFd>,
     server: Arc<sys::ProcessFd>,
     identity: ProcessIdentity,
     guardians: [ProcessIdentity; 2],
@@ -97,6 +101,7 @@ impl Link {
             let pid = word(w);
             ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, boot })
         });
+        let inner = hold_child(word(Word::InnerPid), outer.process(), word(Word::OuterPid));
         let strength = Strength::from_bits(board.get(Word::Layers), file.is_some());
         if let Some(file) = &mut file {
             file.bind(&[guardians[0], guardians[1], identity]);
@@ -106,6 +111,7 @@ impl Link {
             file,
             socket,
             outer,
+            inner,
             server: Arc::new(sys::ProcessFd::from_fd(server)),
             identity,
             guardians,
@@ -194,7 +200,6 @@ impl Link {
 
     /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
     pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
-        const SIGCONT: i32 = 18;
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let rung = match ladder.from {
             Rung::Close => 0,
@@ -203,7 +208,15 @@ impl Link {
         };
         let [grace, kill_after, verify] = [ladder.grace, ladder.kill_after, ladder.verify].map(nanos);
         let _ = self.socket.tell([packet::END, reason, rung, grace, kill_after, verify]);
-        let _ = self.outer.process().send(SIGCONT);
+        self.set_going();
+    }
+
+    /// Lets guardians go on that somebody has stopped, as often as it takes.
+    pub(crate) fn set_going(&self) {
+        const SIGCONT: i32 = 18;
+        for guardian in [Some(self.outer.process()), self.inner.as_ref()].into_iter().flatten() {
+            let _ = guardian.send(SIGCONT);
+        }
     }
 
     /// How long an ending by that ladder may take before a guardian counts as stuck.
@@ -217,7 +230,7 @@ impl Link {
         const SIGKILL: i32 = 9;
         if self.shared.board().get(Word::TreeDone) != 0 {
             let _ = self.outer.process().send(SIGKILL);
-        } else if let Ok(Some(inner)) = self.guardians[1].hold() {
+        } else if let Some(inner) = &self.inner {
             let _ = inner.send(SIGKILL);
         }
     }
@@ -242,6 +255,21 @@ impl Link {
         }
     }
 
+    /// The same, for an end that was asked for: a guardian that is stopped meanwhile does not stay so.
+    fn wait_for_end(&mut self, patience: Duration) -> Result<bool, EndError> {
+        let began = Instant::now();
+        loop {
+            let left = patience.saturating_sub(began.elapsed());
+            if self.wait_for_report(Some(left.min(SET_GOING_EVERY)))? {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.set_going();
+        }
+    }
+
     /// Ends the tree, without any runtime.
     pub(crate) fn end(&mut self, reason: u64, ladder: &Ladder) -> Result<EndReport, EndError> {
         if !self.owns() {
@@ -249,9 +277,9 @@ impl Link {
         }
         if self.report.is_none() {
             self.ask(reason, ladder);
-            if !self.wait_for_report(Some(self.patience(ladder)))? {
+            if !self.wait_for_end(self.patience(ladder))? {
                 self.give_up_on_one();
-                if !self.wait_for_report(Some(self.patience(ladder)))? {
+                if !self.wait_for_end(self.patience(ladder))? {
                     self.give_up_on_both()?;
                 }
             }

@@ -210,7 +210,12 @@ impl EndReport {
                 term: board.get(Word::ByTerm),
                 kill: board.get(Word::ByKill),
             },
-            kept: (0..board.kept_count()).filter_map(|i| identity(board.kept(i))).collect(),
+            kept: (0..board.kept_count())
+                .filter_map(|i| {
+                    let [pid, ticks, _] = board.kept(i);
+                    identity(pid, ticks)
+                })
+                .collect(),
             verified: proof.iter().any(Proof::suffices) && survivors.is_empty(),
             survivors,
             lists_cut: board.get(Word::ListsCut) != 0,
@@ -222,7 +227,7 @@ impl EndReport {
     }
 }
 
-fn identity([pid, start_ticks]: [u64; 2]) -> Option<ProcessIdentity> {
+fn identity(pid: u64, start_ticks: u64) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid: u32::try_from(pid).ok()?, start_ticks, boot: BootId::current().ok()? })
 }
 
@@ -232,7 +237,7 @@ fn survivor([pid, ticks, why]: [u64; 3]) -> Option<Survivor> {
         survived::UNINTERRUPTIBLE => SurvivorReason::Uninterruptible,
         _ => SurvivorReason::Unknown,
     };
-    Some(Survivor { process: identity([pid, ticks])?, reason })
+    Some(Survivor { process: identity(pid, ticks)?, reason })
 }
 
 fn read_reason(board: Board<'_>) -> EndReason {

@@ -12,10 +12,10 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::board::{Board, NO_FD, Word, flag, packet};
+use crate::board::{Board, NO_FD, STRINGS_AT, Word, flag, packet};
 use crate::command::{Command, Recording};
 use crate::cookie::SessionId;
-use crate::identity::ProcessIdentity;
+use crate::identity::{BootId, ProcessIdentity};
 use crate::link::Link;
 use crate::record::Record;
 use crate::runtime_dir::{OwnRecord, RuntimeDir};
@@ -42,6 +42,10 @@ pub(crate) fn start(command: &Command) -> Result<Started, StartError> {
     if !sys::proc_is_ours() {
         return Err(StartError::ForeignProc { program: command.name() });
     }
+    if BootId::current().is_err_and(|error| error.kind() == io::ErrorKind::Unsupported) {
+        return Err(StartError::PartialProc { program: command.name() });
+    }
+    check_file_size_limit(command)?;
     let mut layers = choose_layers(command)?;
     loop {
         match attempt(command, &layers) {
@@ -56,6 +60,19 @@ pub(crate) fn start(command: &Command) -> Result<Started, StartError> {
 }
 
 // === checking ===
+
+/// The guardians' image and the board are files in memory, and the kernel's limit holds for these too.
+fn check_file_size_limit(command: &Command) -> Result<(), StartError> {
+    let Some(limit) = sys::file_size_limit() else { return Ok(()) };
+    // The names of the record and of the leaf are not chosen yet; neither has more than a few dozen bytes.
+    const NAMES: usize = 256;
+    let board = STRINGS_AT + Texts::of(command, "", "")?.bytes.len() + NAMES;
+    let needed = board.max(sys::image_size()) as u64;
+    if limit >= needed {
+        return Ok(());
+    }
+    Err(StartError::FileSizeLimit { program: command.name(), limit, needed })
+}
 
 fn choose_layers(command: &Command) -> Result<Vec<Layer>, StartError> {
     let mut layers = Vec::new();

@@ -95,6 +95,27 @@ pub enum StartError {
         /// As it was given.
         program: String,
     },
+    /// `/proc` is mounted with `subset=pid`: it shows processes, and not the boot that they belong to.
+    #[error(
+        "failed to start `{program}`: /proc shows processes only (it is mounted with `subset=pid`), and \
+         /proc/sys/kernel/random/boot_id is not in it (mount it anew: `mount -t proc proc /proc`)"
+    )]
+    PartialProc {
+        /// As it was given.
+        program: String,
+    },
+    /// The limit on the size of files is below what the guardians' memory takes. To try would be to get a SIGXFSZ.
+    #[error(
+        "failed to start `{program}`: files may have {limit} bytes at most, and the guardians need {needed} (raise `ulimit -f`)"
+    )]
+    FileSizeLimit {
+        /// As it was given.
+        program: String,
+        /// What `RLIMIT_FSIZE` allows.
+        limit: u64,
+        /// What it takes.
+        needed: u64,
+    },
     /// The guardians could not be set up.
     #[error("failed to set up the guardians of `{program}`")]
     Guardian {

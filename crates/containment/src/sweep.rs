@@ -149,7 +149,13 @@ fn finish(record: &Record, live: &[SessionId]) -> io::Result<SweptSession> {
 /// and the session is not over then.
 fn remove_leaf(leaf: &sys::Leaf, swept: &mut SweptSession) {
     for kept in &swept.kept {
-        leaf.move_out(kept.pid);
+        // A group takes numbers only; one that is a member's, and whose bearer is held and alive, is no stranger's.
+        if let Ok(Some(held)) = kept.hold()
+            && leaf.members().contains(&kept.pid)
+            && held.is_alive()
+        {
+            leaf.move_out(kept.pid);
+        }
     }
     if leaf.remove().is_err() {
         let left = leaf.members().into_iter().filter_map(|pid| ProcessIdentity::of(pid).ok());
@@ -266,11 +272,12 @@ fn note(swept: &mut SweptSession, process: ProcessIdentity, result: io::Result<(
     swept.survivors.push(Survivor { process, reason });
 }
 
-/// Holds the process first, then looks again at who it is and what it carries, and only then signals it.
+/// Holds the process first, then looks again at who it is and what it carries, and signals it only if it is alive after
+/// that: then what was read by its number was about it. The cookie is the proof; nobody outside the session has it.
 fn signal(record: &Record, process: &ProcessIdentity, signal: i32) -> io::Result<()> {
     let Some(held) = process.hold()? else { return Err(io::ErrorKind::NotFound.into()) };
     match sys::cookie_of(process.pid)? {
-        Some(cookie) if record.id.covers(cookie) => held.send(signal),
+        Some(cookie) if record.id.covers(cookie) && held.is_alive() => held.send(signal),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
 }

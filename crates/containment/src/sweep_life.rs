@@ -46,6 +46,7 @@ fn set_going(guardian: &ProcessIdentity) -> io::Result<()> {
     if let Some(held) = guardian.hold()?
         && is_guardian(guardian.pid)
         && stat_of(guardian.pid).is_ok_and(|stat| stat.state == b'T')
+        && held.is_alive()
     {
         held.send(SIGCONT)?;
     }

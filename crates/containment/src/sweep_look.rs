@@ -1,12 +1,15 @@
 //! Looking for what is left of a session among all processes, some of which never stand still.
 //!
-//! A look is no proof: whoever forks and exits all the time may be nowhere when one looks there. So a look says whether
-//! it was blurred, begins with the newest processes, and goes where numbers are given out before it says "nobody".
+//! A look lists all processes and then reads each one's mark. It is sharp if nobody was born while the list was read, and
+//! nobody of the list was gone, or a zombie of the session, when its turn came. Then it misses nobody: whoever of the session
+//! lived when the list was complete is in the list, and is seen. Else it is blurred, and proves little: whoever forks and
+//! exits all the time may be nowhere when one looks there. So it begins with the newest processes, takes one file for each
+//! that is not of the session, and goes where numbers are given out before it says "nobody".
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
+use crate::identity::{BootId, ProcessIdentity, stat_of};
 use crate::keep_rule::{self, Program};
 use crate::record::Record;
 use crate::sweep_plan::{Marked, targets};
@@ -19,23 +22,36 @@ pub(crate) struct Look {
     pub(crate) blurred: bool,
 }
 
-/// Looks at every process, and tells `seen` of each that carries a mark the moment it is seen: some are gone the next. One
-/// whose mark cannot be read has none that we could act on.
+/// Looks at every process, and tells `seen` of each that carries a mark of the session the moment it is seen: some are gone
+/// the next.
 pub(crate) fn look(record: &Record, mut seen: impl FnMut(&Marked)) -> io::Result<Look> {
     let mut look = Look { marked: Vec::new(), blurred: false };
-    let newest = sys::last_pid()?;
-    let mut pids = sys::process_ids()?;
+    let (mut pids, still) = list()?;
+    look.blurred |= !still;
     // The newest first: whoever forks and exits all the time is gone by the time an old one has been looked at.
     pids.sort_unstable_by(|a, b| b.cmp(a));
     for pid in pids {
         look.at(record, pid, &mut seen)?;
     }
-    // Somebody was born while we looked, and whoever bore it may have been neither where we had been nor where we went.
-    look.blurred |= sys::last_pid()? != newest;
     if look.blurred && targets(record, &look.marked, &[]).is_empty() {
         look.hunt(record, &mut seen)?;
     }
     Ok(look)
+}
+
+/// All processes, and whether nobody was born while they were listed: one who was, and who bore it and is gone, may both be
+/// missing from the list.
+fn list() -> io::Result<(Vec<u32>, bool)> {
+    const TIMES: u32 = 10;
+    let mut listed = Vec::new();
+    for _ in 0..TIMES {
+        let newest = sys::last_pid()?;
+        listed = sys::process_ids()?;
+        if sys::last_pid()? == newest {
+            return Ok((listed, true));
+        }
+    }
+    Ok((listed, false))
 }
 
 impl Look {
@@ -43,16 +59,25 @@ impl Look {
         if pid == std::process::id() {
             return Ok(());
         }
-        match sys::cookie_of(pid).and_then(|cookie| Ok((cookie, stat_of(pid)?))) {
-            Ok((Some(cookie), stat)) if !stat.is_zombie() && may_be_ours(pid) => {
+        let cookie = match sys::cookie_of(pid) {
+            Ok(Some(cookie)) if record.id.covers(cookie) => cookie,
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                // Gone, or about to be: who knows what it was. One at whom we may not look is not ours.
+                self.blurred |= error.kind() != io::ErrorKind::PermissionDenied;
+                return Ok(());
+            }
+        };
+        match stat_of(pid) {
+            Ok(stat) if !stat.is_zombie() && may_be_ours(pid) => {
                 let identity = ProcessIdentity { pid, start_ticks: stat.ticks, boot: BootId::current()? };
-                let runs_kept = record.id.covers(cookie) && runs_kept(record, pid);
+                let runs_kept = runs_kept(record, pid);
                 let marked = Marked { identity, parent: stat.ppid.unsigned_abs(), cookie, runs_kept };
                 seen(&marked);
                 self.marked.push(marked);
             }
-            Ok((cookie, stat)) => self.blurred |= cookie.is_some() && stat.is_zombie(),
-            Err(error) => self.blurred |= gone(&error),
+            Ok(stat) => self.blurred |= stat.is_zombie(),
+            Err(_) => self.blurred = true,
         }
         Ok(())
     }

@@ -6,14 +6,16 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use common::ending::Ending;
 use common::hold::{Hold, cells_with};
 use common::host::{Host, Plan};
-use common::traces::wait_until_stopped;
+use common::traces::{assert_nothing_left, wait_until_stopped};
 use common::{DEADLINE, send};
 use moored_containment::{EndReason, ProcessIdentity, SurvivorReason};
-use moored_testkit::{User, wait_until};
+use moored_testkit::{MarkGuard, User, wait_until};
 use rustix::process::Signal;
 
 /// A copy of `setpriv` that belongs to root and is setuid: with it a plain user's child becomes somebody else for good.
@@ -44,7 +46,7 @@ fn needs_setpriv_a_child_that_became_root_is_reported_as_a_survivor() {
     assert!(!report.verified, "{report:?}");
     let reasons: Vec<_> = report.survivors.iter().map(|s| (s.process, s.reason)).collect();
     assert_eq!(reasons, [(child, SurvivorReason::NotPermitted)], "{report:?}");
-    assert!(report.took < std::time::Duration::from_secs(5), "nobody waits for what is hopeless: {report:?}");
+    assert!(report.took < Duration::from_secs(5), "nobody waits for what is hopeless: {report:?}");
 }
 
 fn is_roots_sleep(pid: u32) -> bool {
@@ -135,4 +137,35 @@ fn a_server_that_kills_its_guardian_dies_with_it_and_its_daemon_too() {
     assert_eq!((report.reason, report.verified), (EndReason::GuardianDied, true), "{report:?}");
     host.exit();
     host.mark.wait_until_none(DEADLINE).expect("nobody is left");
+}
+
+/// What is stated for an ending with two seconds after EOF and two after SIGTERM. These sessions have less of either.
+const BOUND: Duration = Duration::from_secs(4);
+
+/// Ends the session, and measures how long its owner, and all that is its own, take to be gone.
+#[track_caller]
+fn assert_ends_in_bound(mut host: Host) {
+    let what = (host.cell, host.ending);
+    let began = Instant::now();
+    host.bring_end();
+    host.exit();
+    let took = began.elapsed();
+    assert!(took < BOUND, "{what:?}: {took:?}");
+    assert_nothing_left(&mut host);
+    assert!(began.elapsed() < BOUND + BOUND, "{what:?}: {:?}", began.elapsed());
+}
+
+/// The owner sweeps by itself then. Others are born and end all the time meanwhile, so that no look is undisturbed.
+#[test]
+fn f13_an_owner_whose_server_kills_both_guardians_ends_within_the_bound() {
+    let crowd = MarkGuard::fresh();
+    let mut churn = crowd.wrap("sh", ["-c", "while :; do (:); (:) & done"]);
+    let mut churn = churn.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("sh");
+    for cell in cells_with(Hold::Loop) {
+        let script = r#"setsid sleep 600 & outer="$(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"
+            touch "$1/ready"; until [ -e "$1/go" ]; do sleep 0.01; done; kill -9 "$outer" "$PPID"; exec sleep 600"#;
+        assert_ends_in_bound(Plan::new(cell, Ending::ServerExits).script(script).start());
+    }
+    churn.kill().and_then(|()| churn.wait()).expect("our child");
+    crowd.wait_until_none(DEADLINE).expect("they end by themselves");
 }

@@ -3,14 +3,20 @@
 use std::os::fd::OwnedFd;
 
 use moored_containment::{ProcessIdentity, ProcessTable};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Opened first and looked at then: whoever has the number now is who we mean, or it is gone (`Errno::SRCH`).
+/// Opened first, looked at then, and alive after that: whoever has the number now is who we mean, or it is gone
+/// (`Errno::SRCH`).
 pub(crate) fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
     let fd = pidfd_open(pid, PidfdFlags::empty())?;
-    if ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process) { Ok(fd) } else { Err(Errno::SRCH) }
+    let is_it = ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process);
+    // Readable is dead: then its number may have been another's when we looked.
+    let ended =
+        || poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|n| n > 0);
+    if is_it && !ended() { Ok(fd) } else { Err(Errno::SRCH) }
 }
 
 /// Lets a process go on that somebody stopped. Whether it is one of ours is the caller's to know.

@@ -87,7 +87,7 @@ fn close_record(session: &Session, texts: &Texts) {
         return;
     }
     for i in 0..board.kept_count() {
-        let [pid, ticks] = board.kept(i);
+        let [pid, ticks, _] = board.kept(i);
         let line = Line::new().text(b"kept ").number(pid).text(b" ").number(ticks).text(b"\n");
         let _ = call::write(record, line.as_bytes());
     }

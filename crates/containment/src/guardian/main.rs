@@ -18,7 +18,7 @@
 //! - `outer`, `inner`: the two roles;
 //! - `watch`: the loop that runs the ladder, the same for both; `act`: what each step does;
 //! - `spawn`: bringing the server to its exec;
-//! - `tree`: finding what is below us, and signalling it by identity;
+//! - `held`: who is of the session, and proven to be; `tree`: finding them, and signalling them;
 //! - `keep`: what is meant to live on;
 //! - `leaf`: the cgroup;
 //! - `finish`: after the tree: `on_end`, the record, the report;
@@ -45,6 +45,7 @@ mod stat;
 
 mod act;
 mod finish;
+mod held;
 mod inner;
 mod keep;
 mod leaf;

@@ -1,99 +1,120 @@
-//! Finding what is below us, and signalling it by identity.
+//! Finding what is below us, and signalling it.
 //!
-//! A direct child that we have not reaped is signalled by its number: nobody else can have it. Everything deeper down is
-//! held by a pidfd first and looked at again before the signal is sent.
+//! One pass, from the top: the children of a process are listed, it is signalled, and then each of them is dealt with while
+//! it is held. A number from a list is only a hint where to look; no signal depends on it. No more is held than the path
+//! from us to where the pass is. Whom a signal may reach is proven by `held`.
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::bare::map;
 use crate::board::{Board, Word, proof, survived};
+use crate::held::{Held, Identity, Path};
 use crate::proc;
 use crate::session::{List, Session};
 use crate::{keep, leaf};
 
-/// Most processes that one walk lists. Those beyond it are asked to end later, when they have fallen to us.
+/// Most numbers that a walk has in its lists at a time. Those beyond it are dealt with later, when they have fallen to us.
 const MOST: usize = 65_536;
+/// A walk goes no deeper, and holds no more files. Who is below that falls to us when those above are gone.
+const DEEPEST: usize = 64;
 
-/// Everything below us at one moment, parents before their children.
+/// Room for walks: the numbers of the children of each process on the path. The pages are fresh and cost nothing until
+/// they are used.
 pub(crate) struct Tree {
-    /// Two words a process: its number, with KEPT or DIRECT added; and its start ticks.
-    words: &'static mut [u64],
+    numbers: &'static mut [u64],
     len: usize,
 }
 
-const KEPT: u64 = 1 << 40;
-const DIRECT: u64 = 1 << 41;
-
-#[derive(Clone, Copy)]
-pub(crate) struct Node {
-    pub(crate) pid: i32,
-    pub(crate) ticks: u64,
-    pub(crate) kept: bool,
-    direct: bool,
-}
-
 impl Tree {
-    /// Room for a walk. The pages are fresh and cost nothing until they are used.
     pub(crate) fn new() -> Option<Self> {
-        map::scratch::<u64>(2 * MOST).ok().map(|words| Self { words, len: 0 })
+        map::scratch::<u64>(MOST).ok().map(|numbers| Self { numbers, len: 0 })
     }
 
-    fn push(&mut self, node: Node) {
-        if self.len < MOST {
-            let bits = if node.kept { KEPT } else { 0 } | if node.direct { DIRECT } else { 0 };
-            self.words[2 * self.len] = node.pid as u64 | bits;
-            self.words[2 * self.len + 1] = node.ticks;
+    fn push(&mut self, pid: i32) {
+        if let Some(place) = self.numbers.get_mut(self.len) {
+            *place = pid as u64;
             self.len += 1;
         }
     }
 
-    fn get(&self, i: usize) -> Node {
-        let word = self.words[2 * i];
-        Node {
-            pid: word as u32 as i32,
-            ticks: self.words[2 * i + 1],
-            kept: word & KEPT != 0,
-            direct: word & DIRECT != 0,
-        }
+    fn get(&self, i: usize) -> i32 {
+        self.numbers.get(i).map_or(0, |pid| *pid as i32)
     }
+}
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> {
-        (0..self.len).map(|i| self.get(i))
-    }
+/// One pass over everything below us.
+struct Walk<'a, K, O> {
+    tree: &'a mut Tree,
+    rules: List,
+    board: Board<'a>,
+    on_kept: K,
+    on_other: O,
+}
 
-    /// Walks down from our own children. What runs a kept program is kept, and all below it.
-    pub(crate) fn walk(&mut self, rules: List, board: Board<'_>) {
-        self.len = 0;
-        every_child(board, |pid| self.visit(pid, false, true, rules, board));
-        let mut i = 0;
-        while i < self.len {
-            let parent = self.get(i);
-            children(parent.pid, |pid| self.visit(pid, parent.kept, false, rules, board));
-            i += 1;
-        }
-    }
-
-    fn visit(&mut self, pid: i32, under_kept: bool, direct: bool, rules: List, board: Board<'_>) {
-        let Some(stat) = proc::stat(pid) else {
-            // Our own child is there, whether we can read about it or not, and needs only its number.
-            if direct {
-                self.push(Node { pid, ticks: 0, kept: keep::matches(rules, pid), direct });
-            }
-            return;
-        };
-        if stat.is_zombie() {
-            return;
-        }
-        let kept = under_kept || board.is_kept(pid, stat.ticks) || keep::matches(rules, pid);
-        self.push(Node { pid, ticks: stat.ticks, kept, direct });
-    }
-
-    /// Writes down whom to spare.
-    pub(crate) fn note_kept(&self, board: Board<'_>) {
-        for node in self.nodes().filter(|n| n.kept) {
-            board.add_kept(node.pid, node.ticks);
+/// Walks down from our own children, and tells of each process before those below it. What runs a kept program is kept,
+/// and all below it; they are written on the board.
+fn walk(
+    tree: &mut Tree,
+    rules: List,
+    board: Board<'_>,
+    on_kept: impl FnMut(&Held),
+    on_other: impl FnMut(&Held),
+) {
+    tree.len = 0;
+    every_child(board, |pid| tree.push(pid));
+    let all = tree.len;
+    let mut walk = Walk { tree, rules, board, on_kept, on_other };
+    for i in 0..all {
+        if let Some(child) = Held::own_child(walk.tree.get(i)) {
+            walk.visit(&Path { held: &child, above: None }, 1, false);
         }
     }
 }
+
+impl<K: FnMut(&Held), O: FnMut(&Held)> Walk<'_, K, O> {
+    fn visit(&mut self, path: &Path<'_>, depth: usize, under_kept: bool) {
+        let held = path.held;
+        let kept = under_kept || self.is_kept(held);
+        let from = self.tree.len;
+        // Listed before it is signalled: the dead have no children.
+        if depth < DEEPEST {
+            children(held.pid, |pid| self.tree.push(pid));
+        }
+        if kept {
+            note_kept(held, self.board);
+            (self.on_kept)(held);
+        } else {
+            (self.on_other)(held);
+        }
+        for i in from..self.tree.len {
+            let pid = self.tree.get(i);
+            if let Some(child) = if kept { path.child_of_last(pid) } else { path.child(pid) } {
+                self.visit(&Path { held: &child, above: Some(path) }, depth + 1, kept);
+                child.release();
+            }
+        }
+        self.tree.len = from;
+    }
+
+    fn is_kept(&self, held: &Held) -> bool {
+        if self.rules.count == 0 {
+            return false;
+        }
+        is_on_list(held, self.board) || keep::matches(self.rules, held.pid) && held.is_alive()
+    }
+}
+
+fn note_kept(held: &Held, board: Board<'_>) {
+    if let Some(who) = held.identity() {
+        board.add_kept(who.pid, who.ticks, who.serial);
+    }
+}
+
+fn is_on_list(held: &Held, board: Board<'_>) -> bool {
+    let is_kept = |who: Identity| board.is_kept(who.pid, who.ticks, who.serial);
+    board.may_be_kept(held.pid) && held.identity().is_some_and(is_kept)
+}
+
+// === who is below whom ===
 
 /// Calls `each` with our own children; whether they could be listed. We have one thread, so there is one list.
 fn own_children(mut each: impl FnMut(i32)) -> bool {
@@ -109,7 +130,7 @@ fn every_child(board: Board<'_>, mut each: impl FnMut(i32)) {
     }
 }
 
-/// Calls `each` with the children of a process, those of all its threads; whether they could be listed.
+/// Calls `each` with numbers that may be those of a process's children, of all its threads; whether there was a list.
 fn children(parent: i32, mut each: impl FnMut(i32)) -> bool {
     let mut listed = false;
     proc::numbers_in(proc::path(parent, b"task").as_path(), |thread| {
@@ -130,27 +151,34 @@ fn children(parent: i32, mut each: impl FnMut(i32)) -> bool {
     seen_ourselves
 }
 
-/// One signal to one process below us, only if it is still the one that was seen.
-pub(crate) fn signal(node: Node, signal: i32) -> Result<(), Errno> {
-    if node.direct {
-        return call::kill(node.pid, signal);
-    }
-    let pidfd = call::pidfd_open(node.pid)?;
-    let same = proc::stat(node.pid).is_some_and(|now| now.ticks == node.ticks);
-    let sent = if same { call::pidfd_send(pidfd, signal) } else { Err(Errno::SRCH) };
-    call::close(pidfd);
-    sent
-}
+// === ending ===
 
 /// Asks the whole tree to end, but for what is kept. SIGCONT follows, or a stopped process would never hear of it.
 pub(crate) fn terminate(tree: &mut Tree, rules: List, board: Board<'_>) {
-    tree.walk(rules, board);
-    tree.note_kept(board);
-    for node in tree.nodes().filter(|n| !n.kept) {
-        if signal(node, call::SIGTERM).is_ok() {
-            let _ = signal(node, call::SIGCONT);
-        }
-    }
+    walk(
+        tree,
+        rules,
+        board,
+        |_| {},
+        |held| {
+            if held.signal(call::SIGTERM).is_ok() {
+                let _ = held.signal(call::SIGCONT);
+            }
+        },
+    );
+}
+
+/// Kills everything below us that is not kept, however deep.
+pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
+    walk(
+        tree,
+        rules,
+        board,
+        |_| {},
+        |held| {
+            let _ = held.signal(call::SIGKILL);
+        },
+    );
 }
 
 /// How a round of killing went.
@@ -166,8 +194,10 @@ pub(crate) enum Round {
 pub(crate) fn kill_children(rules: List, board: Board<'_>) -> Round {
     let (mut signalled, mut refused) = (false, false);
     every_child(board, |pid| {
-        if !is_spared(pid, rules, board) {
-            match call::kill(pid, call::SIGKILL) {
+        if let Some(child) = Held::own_child(pid)
+            && !is_spared(&child, rules, board)
+        {
+            match child.signal(call::SIGKILL) {
                 Err(Errno::PERM) => refused = true,
                 _ => signalled = true,
             }
@@ -176,28 +206,20 @@ pub(crate) fn kill_children(rules: List, board: Board<'_>) -> Round {
     if refused && !signalled { Round::AllRefused } else { Round::Worked }
 }
 
-/// Kills everything below us that is not kept, however deep.
-pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
-    tree.walk(rules, board);
-    tree.note_kept(board);
-    for node in tree.nodes().filter(|n| !n.kept) {
-        let _ = signal(node, call::SIGKILL);
-    }
-}
-
 /// Cheap for those who are not: there may be thousands of them, and each look that takes long is one in which they fork.
-fn is_spared(pid: i32, rules: List, board: Board<'_>) -> bool {
-    let ticks = || proc::stat(pid).map(|stat| stat.ticks);
-    if board.may_be_kept(pid) && ticks().is_some_and(|ticks| board.is_kept(pid, ticks)) {
+fn is_spared(child: &Held, rules: List, board: Board<'_>) -> bool {
+    if is_on_list(child, board) {
         return true;
     }
     // The dead run nothing, and are told by that.
-    let kept = keep::matches(rules, pid);
-    if kept && let Some(ticks) = ticks() {
-        board.add_kept(pid, ticks);
+    let kept = keep::matches(rules, child.pid);
+    if kept {
+        note_kept(child, board);
     }
     kept
 }
+
+// === what is left ===
 
 /// Bits of [`proof`], if every child that we have is a kept one or dead; none if there is another, or it cannot be told.
 /// As the reaper of all that lose their parent, we then have no other descendant that is not below a kept one. The dead
@@ -207,7 +229,7 @@ pub(crate) fn proof_by_children(rules: List, board: Board<'_>) -> u64 {
     let could_look = own_children(|pid| {
         // The first other one tells all.
         if others {
-        } else if is_spared(pid, rules, board) {
+        } else if Held::own_child(pid).is_some_and(|child| is_spared(&child, rules, board)) {
             proof |= proof::ONLY_KEPT;
         } else if is_dead(pid) {
             proof |= proof::ONLY_DEAD;
@@ -229,19 +251,28 @@ pub(crate) fn is_dead(pid: i32) -> bool {
 }
 
 /// Writes down who is kept, and takes them out of the leaf if there is one: before the leaf is killed, or removed. It is
-/// frozen meanwhile, so that nothing kept can fork a child into it behind our back. Whether none of them is in it now.
+/// frozen meanwhile, so that nothing kept can fork a child into it behind our back, or end and leave its number to another.
+/// Whether none of them is in it now.
 pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, leaf: Option<Fd>) -> bool {
     let mut all_out = true;
     if let Some(leaf) = leaf {
         leaf::freeze(leaf);
     }
-    tree.walk(rules, session.board);
-    tree.note_kept(session.board);
+    walk(
+        tree,
+        rules,
+        session.board,
+        |held| {
+            if let Some(leaf) = leaf.filter(|leaf| leaf::has(*leaf, held.pid))
+                && held.is_alive()
+            {
+                leaf::move_out(session, held.pid);
+                all_out &= !leaf::has(leaf, held.pid);
+            }
+        },
+        |_| {},
+    );
     if let Some(leaf) = leaf {
-        for node in tree.nodes().filter(|n| n.kept && leaf::has(leaf, n.pid)) {
-            leaf::move_out(session, node.pid);
-            all_out &= !leaf::has(leaf, node.pid);
-        }
         leaf::thaw(leaf);
     }
     all_out
@@ -249,18 +280,32 @@ pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, le
 
 /// Writes down who is still there, and why.
 pub(crate) fn note_survivors(tree: &mut Tree, rules: List, board: Board<'_>) {
-    tree.walk(rules, board);
-    for node in tree.nodes().filter(|n| !n.kept) {
-        let state = proc::stat(node.pid).map_or(b'X', |stat| stat.state);
-        let reason = match signal(node, 0) {
-            Err(Errno::PERM) => survived::NOT_PERMITTED,
-            Err(_) => continue,
-            Ok(()) if state == b'D' => survived::UNINTERRUPTIBLE,
-            Ok(()) => survived::UNKNOWN,
-        };
-        board.add_survivor(node.pid, node.ticks, reason);
-    }
+    walk(
+        tree,
+        rules,
+        board,
+        |_| {},
+        |held| {
+            let (state, ticks) = match proc::stat(held.pid) {
+                Some(stat) if stat.is_zombie() => return,
+                Some(stat) => (stat.state, stat.ticks),
+                // It is there, whether we can read about it or not.
+                None => (0, 0),
+            };
+            let reason = match held.signal(0) {
+                Err(Errno::PERM) => survived::NOT_PERMITTED,
+                Err(_) => return,
+                Ok(()) if state == b'D' => survived::UNINTERRUPTIBLE,
+                Ok(()) => survived::UNKNOWN,
+            };
+            if held.is_alive() {
+                board.add_survivor(held.pid, ticks, reason);
+            }
+        },
+    );
 }
+
+// === without subreapers ===
 
 /// The group that the server leads, for a containment without subreapers. Only while the server is our unreaped child,
 /// for only then the group's number cannot belong to anybody else.

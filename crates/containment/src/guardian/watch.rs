@@ -62,8 +62,9 @@ impl Watch {
         };
         // It falls to us too, unless it was reaped already or lives where its number means nothing to us.
         let ours = board.has(Word::Flags, flag::SUBREAPER) && !board.has(Word::Layers, layer::PIDNS);
+        let server = board.get(Word::ServerPid) as i32;
         let server =
-            if ours && board.get(Word::ServerStatus) == 0 { board.get(Word::ServerPid) as i32 } else { 0 };
+            if ours && board.get(Word::ServerStatus) == 0 && call::is_child(server) { server } else { 0 };
         let mut watch = Self::new(session, server, None, ladder, state);
         if state != State::Running {
             // It may have died in the middle of a step: with the rules read, and the leaf frozen.
@@ -228,7 +229,8 @@ impl Watch {
             // It left somebody behind; had it not, nobody would have to be asked to end.
             self.feed(Event::ServerExited);
         }
-        if self.looks_for_kept() || matches!(self.state, State::Killing { .. }) {
+        // The dead who are only not collected yet are no proof of anything.
+        if !self.in_a_hurry && (self.looks_for_kept() || matches!(self.state, State::Killing { .. })) {
             self.look_who_is_left();
         }
     }

@@ -27,7 +27,7 @@ impl Link {
     /// Neither guardian came to an end in its time: both are killed, and the rest is done without them.
     pub(crate) fn give_up_on_both(&mut self) -> Result<(), EndError> {
         let _ = self.outer.process().send(SIGKILL);
-        if let Ok(Some(inner)) = self.guardians[1].hold() {
+        if let Some(inner) = &self.inner {
             let _ = inner.send(SIGKILL);
         }
         // Somebody else may hold the socket open; that changes nothing.

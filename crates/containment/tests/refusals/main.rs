@@ -1,7 +1,7 @@
 //! What cannot be started is refused with a reason, and nothing is left of the attempt.
 //!
 //! - `commands`: a command that makes no sense;
-//! - `shortages`: too few files, too few processes;
+//! - `shortages`: too few files, too few processes, files that may not grow;
 //! - `images`: guardians that cannot be executed;
 //! - `layers`: layers that fail half-way;
 //! - `folders`: records that cannot be written.

@@ -1,9 +1,10 @@
-//! Too few files, too few processes.
+//! Too few files, too few processes, files that may not grow.
 
+use std::ffi::OsString;
 use std::fs::File;
 
 use moored_containment::{Command, StartError, Stdio};
-use moored_testkit::User;
+use moored_testkit::{User, example};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::assert_clean;
@@ -148,4 +149,76 @@ fn part_that_runs_out_of_processes() {
     }
     // At each of the three forks: the outer guardian's, the inner one's, the server's.
     assert!(outcomes.starts_with(&[false, false, false]) && outcomes.ends_with(&[true]), "{outcomes:?}");
+}
+
+/// To write beyond the limit would be to die of SIGXFSZ, so it is looked at first.
+#[test]
+fn f13_a_host_whose_files_may_not_grow_is_told_so_and_nothing_is_left() {
+    for cell in cells() {
+        let part = Part::of("shortages::part_whose_files_may_not_grow", cell);
+        part.play();
+        assert_clean(&part);
+    }
+}
+
+#[test]
+#[ignore = "a part that another test plays in a process of its own"]
+fn part_whose_files_may_not_grow() {
+    if stage().is_none() {
+        return;
+    }
+    let whole = getrlimit(Resource::Fsize);
+    let mut outcomes = Vec::new();
+    for limit in [0, 1, 4096, 65_536, 131_071, 160_000, 1 << 20] {
+        let before = Belongings::now();
+        setrlimit(Resource::Fsize, Rlimit { current: Some(limit), ..whole }).expect("a lower limit");
+        let spawned = cat().spawn();
+        setrlimit(Resource::Fsize, whole).expect("the old limit");
+        outcomes.push(spawned.is_ok());
+        match spawned {
+            Ok(mut server) => assert!(server.end(short()).expect("a report").verified),
+            Err(error) => {
+                let StartError::FileSizeLimit { limit: told, needed, .. } = error else {
+                    panic!("{error:?}")
+                };
+                assert!(told == limit && needed > limit, "{limit}: {error}");
+                assert!(error.to_string().contains("ulimit -f"), "{error}");
+            }
+        }
+        // The image is opened once and stays open.
+        if limit < 131_072 {
+            assert_same(&before, usize::try_from(limit).expect("small"));
+        }
+    }
+    assert!(outcomes.starts_with(&[false; 5]) && outcomes.ends_with(&[true]), "{outcomes:?}");
+}
+
+#[test]
+fn f13_a_command_whose_files_may_not_grow_says_so() {
+    for user in User::available() {
+        let part = Part::new("", user);
+        let contain = example("moored-containment", "contain").into_os_string();
+        let argv = ["-c", r#"ulimit -f 4; exec "$@""#, "sh"].map(OsString::from).into_iter();
+        let argv = argv.chain([contain]).chain(["--no-cgroup", "--", "true"].map(OsString::from));
+        let ran = part.set(part.wrap().command("sh", argv)).output().expect("sh");
+        let words = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(125), "{user:?}: {ran:?}");
+        assert!(words.contains("files may have 4096 bytes at most") || words.contains("2048"), "{words}");
+        assert!(words.contains("ulimit -f"), "{words}");
+        assert_clean(&part);
+    }
+}
+
+/// `/proc` without `/proc/sys`: there is no boot to be read, and the reason is the mount.
+#[test]
+fn f13_a_proc_that_shows_processes_only_is_named_needs_unshare() {
+    let part = Part::new("", User::current());
+    let how = if User::current() == User::Root { "-mpf" } else { "-Urmpf" };
+    let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
+    let mut command = part.wrap().command("unshare", [how, "--kill-child", "sh", "-c", script, "sh"]);
+    command.arg(example("moored-containment", "contain")).args(["--no-cgroup", "--", "true"]);
+    let ran = part.set(command).output().expect("unshare");
+    let words = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(125), "{ran:?}");
+    assert!(words.contains("subset=pid") && words.contains("boot_id"), "{words}");
 }

@@ -61,6 +61,53 @@ fn too_few_files_are_told_or_do_no_harm() {
     }
 }
 
+/// Fewer than the reactor takes: tokio would panic.
+#[test]
+fn f13_hardly_any_files_are_told_as_such_needs_prlimit() {
+    for scene in Scene::all() {
+        for limit in 7..=14 {
+            let mut argv = vec![format!("--nofile={limit}:{limit}").into()];
+            argv.extend(scene.argv());
+            let output = scene.command("prlimit", argv).output().expect("prlimit");
+            let words = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{limit}: {words}");
+            assert!(words.contains("Too many open files") && !words.contains("panicked"), "{limit}: {words}");
+            scene.assert_nobody();
+        }
+    }
+}
+
+/// Less than the guardians' memory takes, which counts as a file.
+#[test]
+fn f13_files_that_may_hardly_grow_are_told_as_such_needs_prlimit() {
+    for scene in Scene::all() {
+        let mut argv = vec!["--fsize=4096:4096".into()];
+        argv.extend(scene.argv());
+        let output = scene.command("prlimit", argv).output().expect("prlimit");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words}");
+        assert!(words.contains("files may have 4096 bytes at most") && words.contains("ulimit -f"), "{words}");
+        scene.assert_nobody();
+    }
+}
+
+/// A `/proc` without `/proc/sys`.
+#[test]
+fn f13_a_proc_that_shows_processes_only_is_named_needs_unshare() {
+    if User::current() != User::Root {
+        return;
+    }
+    let scene = Scene::new(User::Root);
+    let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
+    let mut argv: Vec<_> = ["-mpf", "--kill-child", "sh", "-c", script, "sh"].map(Into::into).to_vec();
+    argv.extend(scene.argv());
+    let output = scene.command("unshare", argv).output().expect("unshare");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{words}");
+    assert!(words.contains("subset=pid") && words.contains("boot_id"), "{words}");
+    scene.assert_nobody();
+}
+
 /// History and logs that may not grow any further are told of, and are no reason to die.
 #[test]
 fn a_limit_on_the_size_of_files_does_no_harm() {

@@ -141,7 +141,7 @@ pub(super) struct Driver {
     pub(super) hangup: Option<oneshot::Receiver<()>>,
     pub(super) door: Option<Door>,
     pub(super) heard: mpsc::UnboundedReceiver<Aside>,
-    pub(super) looking: bool,
+    pub(super) looking_since: Option<Instant>,
     /// When the server has had the machine to itself for long enough; what happened until then waits.
     pub(super) settled_at: Option<Instant>,
     pub(super) waiting: Vec<crate::event::Event>,
@@ -190,7 +190,7 @@ impl Driver {
             exit: None,
             exit_code: None,
             report: None,
-            looking: false,
+            looking_since: None,
             settled_at: Some(Instant::now() + FIRST),
             waiting: vec![start::begun(&facts)],
             spec,

@@ -83,8 +83,11 @@ pub enum RunError {
         source: io::Error,
     },
     /// Not even ourselves are to be seen.
-    #[error("cannot see our own process in /proc: {0}")]
+    #[error("cannot tell who we are by /proc: {0}")]
     NoProc(#[source] io::Error),
+    /// Not enough files even for the reactor.
+    #[error("out of file descriptors (raise `ulimit -n`, or close some)")]
+    OutOfFiles(#[source] io::Error),
     /// No reactor.
     #[error("cannot watch for anything: {0}")]
     Reactor(#[source] io::Error),
@@ -96,7 +99,7 @@ impl RunError {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Start(error) => error.exit_code(),
-            Self::NoRoom(_) | Self::Stdio { .. } | Self::NoProc(_) | Self::Reactor(_) => 125,
+            _ => 125,
         }
     }
 }
@@ -106,12 +109,21 @@ impl RunError {
 /// # Errors
 /// If there was nothing to run; nothing is left then.
 pub fn run(spec: ServerSpec, surroundings: Surroundings) -> Result<RunOutcome, RunError> {
+    check_spare_files().map_err(RunError::OutOfFiles)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Reactor)?;
     let outcome = runtime.block_on(begin(spec, surroundings));
     // Threads that still look at something are not waited for.
     runtime.shutdown_background();
     outcome
+}
+
+/// A tokio that gets no files for its reactor and its signals panics, so as many as it takes are asked for first.
+fn check_spare_files() -> io::Result<()> {
+    const REACTOR_AND_SIGNALS: usize = 8;
+    let spare: io::Result<Vec<_>> =
+        (0..REACTOR_AND_SIGNALS).map(|_| std::fs::File::open("/dev/null")).collect();
+    spare.map(drop)
 }
 
 async fn begin(spec: ServerSpec, around: Surroundings) -> Result<RunOutcome, RunError> {

@@ -14,7 +14,8 @@ use super::state::Event;
 use crate::berth::Facts;
 use crate::event::{Counters, EndCause, Ended, What};
 
-/// How long our own look around may go on when all else is over: what a dead session left takes its time to be ended.
+/// How long our own look around may go on when all else is over, counted from when it began: what a dead session left takes
+/// its time to be ended, and on a full machine more than our client should wait for our end.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
 impl Driver {
@@ -22,16 +23,15 @@ impl Driver {
     pub(super) fn settle(&mut self) {
         if self.settled_at.take().is_some() {
             std::mem::take(&mut self.waiting).into_iter().for_each(&mut self.around.note);
-            self.looking = true;
+            self.looking_since = Some(Instant::now());
             look_around(&self.spec, self.asides.clone());
         }
     }
 
     pub(super) async fn last_look(&mut self) {
         self.settle();
-        let until = Instant::now() + LAST_LOOK;
-        while self.looking
-            && let Ok(Some(aside)) = tokio::time::timeout_at(until, self.heard.recv()).await
+        while let Some(began) = self.looking_since
+            && let Ok(Some(aside)) = tokio::time::timeout_at(began + LAST_LOOK, self.heard.recv()).await
         {
             self.aside(aside);
         }
@@ -64,7 +64,7 @@ impl Driver {
                 }
             }
             Aside::ReadByClient => self.bind(),
-            Aside::Done => self.looking = false,
+            Aside::Done => self.looking_since = None,
         }
     }
 

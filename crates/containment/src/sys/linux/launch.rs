@@ -22,6 +22,11 @@ use super::process::GuardianChild;
 
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guardian"));
 
+/// How long the image is.
+pub(crate) fn image_size() -> usize {
+    IMAGE.len()
+}
+
 /// The opened image, shared by all sessions of this process.
 static OPENED: Mutex<Option<OwnedFd>> = Mutex::new(None);
 

@@ -26,10 +26,10 @@ pub(crate) use files::{
 };
 #[cfg(feature = "tokio")]
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};
-pub(crate) use launch::launch;
+pub(crate) use launch::{image_size, launch};
 pub(crate) use process::{
-    GuardianChild, ProcessFd, inherited_cookie, own_pidfd, pid_of_pidfd, sealing_is_available,
-    unblock_signals, wait_readable,
+    GuardianChild, ProcessFd, file_size_limit, inherited_cookie, own_pidfd, pid_of_pidfd,
+    sealing_is_available, unblock_signals, wait_readable,
 };
 pub(crate) use procfs::{
     boot_id, cookie_of, highest_pid, last_pid, lockers, name_of, now_in_nanos, now_in_ticks, pid_namespace,

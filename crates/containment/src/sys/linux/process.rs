@@ -25,6 +25,12 @@ impl ProcessFd {
         Self(fd)
     }
 
+    /// Whether it has not ended. So long its number is its own, and what was read by that number since it was opened was
+    /// about it. "Could not look" is a no.
+    pub(crate) fn is_alive(&self) -> bool {
+        wait_readable(self.0.as_fd(), Some(Duration::ZERO)).is_ok_and(|ended| !ended)
+    }
+
     pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.0, named(signal)?)?)
     }
@@ -107,6 +113,11 @@ pub(crate) fn pid_of_pidfd(fd: BorrowedFd<'_>) -> io::Result<u32> {
 /// Our own mark in RLIMIT_LOCKS: what an enclosing session set, or an administrator; `None` for no limit.
 pub(crate) fn inherited_cookie() -> Option<u64> {
     getrlimit(Resource::Locks).maximum
+}
+
+/// How long a file that we write may become; `None` for no limit.
+pub(crate) fn file_size_limit() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
 }
 
 /// Whether a Landlock domain can shut signals in: the kernel has it, and we are not root.

@@ -1,7 +1,7 @@
 //! What `/proc` tells about processes that are not our children.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::OnceLock;
 
@@ -121,8 +121,11 @@ pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
 
 /// The RLIMIT_LOCKS of a process, if it is limited.
 pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits"))?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    // A sweep reads this of every process, again and again, while some of them come and go: one call that reads, no more.
+    let mut limits = [0_u8; 4096];
+    let len = fs::File::open(format!("/proc/{pid}/limits"))?.read(&mut limits)?;
+    let limits = str::from_utf8(&limits[..len]).unwrap_or_default();
+    let line = limits.rsplit('\n').find_map(|line| line.strip_prefix("Max file locks"));
     // The hard one, in the second column: the soft one can be lowered and raised again by anybody.
     let hard = line.and_then(|line| line.split_ascii_whitespace().nth(1));
     match hard {
@@ -151,7 +154,16 @@ pub(crate) fn lockers(inode: u64) -> io::Result<Vec<u32>> {
 
 /// This boot, so that numbers of an earlier one are not taken for numbers of now.
 pub(crate) fn boot_id() -> io::Result<u128> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    const PATH: &str = "/proc/sys/kernel/random/boot_id";
+    let text = fs::read_to_string(PATH).map_err(|error| match error.kind() {
+        // Not "no such process": that is another error, and another answer.
+        io::ErrorKind::NotFound if fs::exists("/proc/self").unwrap_or(false) => {
+            let why =
+                format!("{PATH} is missing: /proc shows processes only (is it mounted with `subset=pid`?)");
+            io::Error::new(io::ErrorKind::Unsupported, why)
+        }
+        _ => error,
+    })?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).map_err(|_| io::ErrorKind::InvalidData.into())
 }

@@ -90,11 +90,12 @@ pub(crate) fn set_name(name: &CStr) {
     let _ = plain(nr::PRCTL, PR_SET_NAME, name.as_ptr() as usize, 0, 0);
 }
 
+const PR_SET_PDEATHSIG: usize = 1;
+
 /// SIGKILL for this process when its parent ends. The parent must be single-threaded: the signal comes when the
 /// *thread* that forked ends.
 pub(crate) fn die_with_parent() -> Result<(), Errno> {
-    const PR_SET_PDEATHSIG: usize = 1;
-    done(plain(nr::PRCTL, PR_SET_PDEATHSIG, 9, 0, 0))
+    done(plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0))
 }
 
 /// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
@@ -172,6 +173,31 @@ pub(crate) fn pidfd_open(pid: i32) -> Result<Fd, Errno> {
 
 pub(crate) fn pidfd_send(fd: Fd, signal: i32) -> Result<(), Errno> {
     done(plain(nr::PIDFD_SEND_SIGNAL, fd.raw(), signal as usize, 0, 0))
+}
+
+/// The parent of the process that is held, as this process numbers it. An error if that one has been collected, and before
+/// Linux 6.13.
+pub(crate) fn pidfd_parent(fd: Fd) -> Result<i32, Errno> {
+    // struct pidfd_info { mask: u64, cgroupid: u64, pid: u32, tgid: u32, ppid: u32, … }, 64 bytes in its first version.
+    const PIDFD_GET_INFO: usize = 0xC040_FF0B;
+    let mut info = [0_u32; 16];
+    // SAFETY: the kernel writes as many bytes as the request's number says, 64, which `info` has.
+    done(unsafe { syscall(nr::IOCTL, [fd.raw(), PIDFD_GET_INFO, info.as_mut_ptr() as usize, 0, 0, 0]) })?;
+    Ok(info[6] as i32)
+}
+
+/// The kernel's serial number of the process that is held, unique in this boot; 0 before Linux 6.9, which has none.
+pub(crate) fn pidfd_serial(fd: Fd) -> u64 {
+    const PID_FS_MAGIC: u64 = 0x5049_4446;
+    let (mut system, mut file) = ([0_u64; 16], [0_u64; 18]);
+    // SAFETY: a struct statfs has 120 bytes, for which there are 128.
+    let told = done(unsafe { syscall(nr::FSTATFS, [fd.raw(), system.as_mut_ptr() as usize, 0, 0, 0, 0]) });
+    if told.is_err() || system[0] != PID_FS_MAGIC {
+        return 0;
+    }
+    // SAFETY: a struct stat has 144 bytes, and so has `file`. The inode's number is its second word.
+    let told = done(unsafe { syscall(nr::FSTAT, [fd.raw(), file.as_mut_ptr() as usize, 0, 0, 0, 0]) });
+    if told.is_ok() { file[1] } else { 0 }
 }
 
 /// What `wait` found.

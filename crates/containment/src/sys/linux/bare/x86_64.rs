@@ -45,9 +45,11 @@ pub(super) mod nr {
     pub(crate) const READ: usize = 0;
     pub(crate) const WRITE: usize = 1;
     pub(crate) const CLOSE: usize = 3;
+    pub(crate) const FSTAT: usize = 5;
     pub(crate) const MMAP: usize = 9;
     pub(crate) const RT_SIGACTION: usize = 13;
     pub(crate) const RT_SIGPROCMASK: usize = 14;
+    pub(crate) const IOCTL: usize = 16;
     pub(crate) const GETPID: usize = 39;
     pub(crate) const SENDMSG: usize = 46;
     pub(crate) const RECVFROM: usize = 45;
@@ -61,6 +63,7 @@ pub(super) mod nr {
     pub(crate) const GETGID: usize = 104;
     pub(crate) const GETPPID: usize = 110;
     pub(crate) const SETSID: usize = 112;
+    pub(crate) const FSTATFS: usize = 138;
     pub(crate) const PRCTL: usize = 157;
     pub(crate) const MOUNT: usize = 165;
     pub(crate) const GETDENTS64: usize = 217;
