@@ -15,7 +15,7 @@ use crate::event::RunId;
 use crate::ledger::{LedgerStore, SqliteStore, Writer};
 use crate::log::{Limits, ServerLog};
 use crate::places::StateDir;
-use crate::session::Surroundings;
+use crate::session::{Housekeeping, SessionHost};
 
 /// Where sessions are found while they live, and what is kept of them.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl SessionRecords {
     /// Names the session and makes ready to write of it; opens no file before there is something to write. The session
     /// itself is run with what is returned beside it.
     #[must_use]
-    pub fn begin(spec: &ServerSpec, storage: Storage, program: Program) -> (Self, Surroundings) {
+    pub fn begin(spec: &ServerSpec, storage: Storage, program: Program) -> (Self, SessionHost) {
         let Storage { runtime: folder, logs, history } = storage;
         let run = RunId::generate();
         let usual_log = || logs.map(|logs| logs.log_of(&spec.launch.name, run));
@@ -71,9 +71,9 @@ impl SessionRecords {
             log: Arc::new(Mutex::new(log_file.clone().map(|path| ServerLog::open(path, Limits::default())))),
         };
         let (writer, log) = (Arc::clone(&records.writer), Arc::clone(&records.log));
-        let surroundings = Surroundings {
+        let host = SessionHost {
             folder,
-            note: Box::new(move |event| writer.send(event)),
+            events: Box::new(move |event| writer.send(event)),
             log: Box::new(move |bytes| {
                 if let Some(log) = log.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
                     log.write(bytes);
@@ -83,8 +83,9 @@ impl SessionRecords {
             run,
             version: program.version,
             remove_pid_file: program.remove_pid_file,
+            housekeeping: Housekeeping::BySession,
         };
-        (records, surroundings)
+        (records, host)
     }
 
     /// Waits up to this long for the log and then up to this long for the history to be written, and says what could not be.
@@ -134,7 +135,7 @@ mod tests {
         };
         let (records, mut session) = SessionRecords::begin(&spec(Rules::default()), storage, program());
         let what = What::Warned { message: "hm".into() };
-        (session.note)(Event { at: Timestamp::UNIX_EPOCH, run: session.run, server: "srv".into(), what });
+        (session.events)(Event { at: Timestamp::UNIX_EPOCH, run: session.run, server: "srv".into(), what });
         (session.log)(b"said\n");
         assert_eq!(records.finish(LONG), [""; 0]);
         let events = history.events(&EventQuery { run: Some(session.run), ..EventQuery::default() });

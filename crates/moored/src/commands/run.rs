@@ -55,8 +55,8 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     if let Some(warning) = storage.runtime.as_ref().ok().and_then(RuntimeDir::warning) {
         render::say(&format!("moored: {warning}"));
     }
-    let (records, surroundings) = SessionRecords::begin(&spec, storage, program);
-    let outcome = session::run(spec, surroundings);
+    let (records, host) = SessionRecords::begin(&spec, storage, program);
+    let outcome = session::run(spec, host);
     for warning in records.finish(LAST_WORDS) {
         render::say(&format!("moored: {warning}"));
     }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::split::Bytes;
+
 const TOGETHER: usize = 64 << 10;
 
 #[derive(Debug, Default)]
@@ -37,6 +39,14 @@ impl Queue {
         match self.chunks.back_mut() {
             Some(last) if last.len() + bytes.len() <= TOGETHER => last.extend_from_slice(bytes),
             _ => self.chunks.push_back(bytes.to_vec()),
+        }
+    }
+
+    /// Without a copy where the bytes are owned and many.
+    pub(crate) fn push_bytes(&mut self, bytes: Bytes<'_>) {
+        match bytes {
+            Bytes::Borrowed(bytes) => self.push(bytes),
+            Bytes::Owned(bytes) => self.push_owned(bytes),
         }
     }
 

@@ -32,6 +32,15 @@ pub(crate) enum Bytes<'a> {
     Owned(Vec<u8>),
 }
 
+impl Bytes<'_> {
+    pub(crate) fn into_owned(self) -> Vec<u8> {
+        match self {
+            Self::Borrowed(bytes) => bytes.to_vec(),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
 impl std::ops::Deref for Bytes<'_> {
     type Target = [u8];
 

@@ -164,12 +164,18 @@ pub(super) fn make_room<T>(
 
 /// Makes room for a server that is to wake, and wakes it by `wake`, after which it counts. Its client waits for an answer,
 /// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
-pub(super) fn make_room_for_wake(folder: &RuntimeDir, own: &Facts, limit: u32, wake: impl FnOnce()) {
+pub(super) fn make_room_for_wake(
+    folder: &RuntimeDir,
+    own: &Facts,
+    limit: u32,
+    is_wanted: impl Fn() -> bool,
+    wake: impl FnOnce(),
+) {
     let (began, mut wake) = (Instant::now(), Some(wake));
     let mut wake = move || wake.take().into_iter().for_each(|wake| wake());
-    while began.elapsed() < QUEUE {
+    while is_wanted() && began.elapsed() < QUEUE {
         // Whoever is to be woken is waited for: it is woken all the same if it cannot have its turn in time.
-        let turn = Turn::take(folder, own, began + WAKE, &|| true);
+        let turn = Turn::take(folder, own, began + WAKE, &is_wanted);
         let awake = awake(folder, own);
         let has_room = turn.is_some() && (awake.len() as u64) < u64::from(limit);
         if has_room || began.elapsed() >= WAKE {

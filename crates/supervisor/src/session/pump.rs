@@ -1,69 +1,65 @@
-//! Moves the bytes: one step at a time, whichever can be made. What they mean is the driver's business.
+//! Moves the bytes between the client's port and the server's pipes: one step at a time, whichever can be made. What a message
+//! means is the conversation's business.
 //!
-//! Back-pressure goes both ways: nothing is read while much of what was read before waits to be written. Only the
-//! server's stderr is read always: a server whose errors nobody reads would stop working.
+//! Back-pressure goes both ways: nothing is read while much of what was read before waits to be written. Only the server's
+//! stderr is read always: a server whose stderr is not read would stop working.
 
-use std::fs::File;
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
-use tokio::io::AsyncWrite as _;
+use tokio::time::Instant;
 
-use super::server_files::{ServerFiles, Widths, poll_read};
-use crate::relay::{Inlet, Outlet, Queue, Splitter};
+use super::conversation::{Conversation, Effects, FollowUps};
+use super::pid_file::PidFile;
+use super::port::{ClientPort, Flushed, Received};
+use super::server::{RunningServer, ServerOutput};
+use crate::boot_time::since_boot;
+use crate::event::Counters;
+use crate::relay::{Piece, Queue, Splitter};
 
 /// More than this is not read ahead.
-const ENOUGH: usize = 256 << 10;
-/// More than this of the server's errors is not kept for a client that does not read them; the log has them.
-const ERRORS: usize = 256 << 10;
-const READ: usize = 64 << 10;
+const READ_AHEAD: usize = 256 << 10;
+/// More than this is not kept for a server that is still to come: what the client says next waits in its own pipe.
+const MOST_PENDING: usize = 1 << 20;
+const SCRATCH: usize = 64 << 10;
 
-/// What was moved.
+/// One step that was made.
 #[derive(Debug)]
-pub(super) enum Moved {
-    /// So many bytes from the client, in the scratch.
-    FromClient(usize),
-    /// The client will say no more.
-    ClientEof,
-    /// So many bytes from the server, in the scratch.
-    FromServer(usize),
-    /// The server will say no more.
-    ServerEof,
-    /// So many bytes of the server's errors, in the scratch; none is their end.
-    Errors(usize),
-    /// The server will read no more.
-    ServerDeaf,
-    /// Something was written.
-    Written,
-    /// The client does not take what the server says any more.
+pub(super) enum IoStep {
+    Client(Received),
+    /// The client reads no more.
     ClientDeaf,
+    /// The server wrote this many bytes to stdout.
+    Stdout(usize),
+    /// The server has closed stdout.
+    StdoutClosed,
+    /// Bytes read from the server's stderr, which are in the scratch; 0 means EOF.
+    Stderr(usize),
+    /// The server reads its stdin no more.
+    StdinClosed,
+    Written,
 }
 
-impl Moved {
+impl IoStep {
     /// Much more may be on its way.
     pub(super) fn is_much(&self) -> bool {
         match self {
-            Self::FromClient(read) | Self::FromServer(read) | Self::Errors(read) => *read >= READ / 2,
-            Self::ClientEof | Self::ServerEof | Self::ServerDeaf | Self::Written | Self::ClientDeaf => false,
+            Self::Client(Received::Bytes(read)) | Self::Stdout(read) | Self::Stderr(read) => {
+                *read >= SCRATCH / 2
+            }
+            Self::Client(_) | Self::ClientDeaf | Self::StdoutClosed | Self::StdinClosed | Self::Written => {
+                false
+            }
         }
     }
 }
 
-/// Whose bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Client,
-    Server,
-}
-
-/// Where bytes come from.
+/// Who is read next: each in its turn, so that a flood from one does not keep the others from being heard.
 #[derive(Clone, Copy, Debug, Default)]
 enum Source {
     #[default]
-    Output,
-    Errors,
+    Stdout,
+    Stderr,
     Client,
 }
 
@@ -72,307 +68,288 @@ impl Source {
 
     fn next(self) -> Self {
         match self {
-            Self::Output => Self::Errors,
-            Self::Errors => Self::Client,
-            Self::Client => Self::Output,
+            Self::Stdout => Self::Stderr,
+            Self::Stderr => Self::Client,
+            Self::Client => Self::Stdout,
+        }
+    }
+}
+
+/// Whether the server's stdin stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerInput {
+    Open,
+    /// It is closed when what waits for it is written.
+    Closing,
+}
+
+/// The server that runs now.
+#[derive(Debug)]
+pub(super) struct LiveServer<S> {
+    pub(super) running: S,
+    pub(super) since: Instant,
+    pub(super) pid_file: Option<PidFile>,
+    /// It lives, and has closed its stdin or stdout.
+    pub(super) is_half_closed: bool,
+    queue: Queue,
+    splitter: Splitter,
+    input: ServerInput,
+}
+
+impl<S: RunningServer> LiveServer<S> {
+    pub(super) fn new(running: S, pid_file: Option<PidFile>, line_limit: usize) -> Self {
+        Self {
+            running,
+            since: Instant::now(),
+            pid_file,
+            is_half_closed: false,
+            queue: Queue::default(),
+            splitter: Splitter::new(line_limit),
+            input: ServerInput::Open,
+        }
+    }
+
+    /// Bytes of the client's that the server has not read.
+    pub(super) fn unread(&self) -> usize {
+        self.queue.len() + self.running.unread_input()
+    }
+
+    pub(super) fn close_input(&mut self) {
+        self.input = ServerInput::Closing;
+        self.close_input_if_written();
+    }
+
+    fn reads_no_more(&mut self) -> IoStep {
+        self.queue.clear();
+        self.running.close_stdin();
+        IoStep::StdinClosed
+    }
+
+    fn close_input_if_written(&mut self) {
+        if self.input == ServerInput::Closing && self.queue.is_empty() {
+            self.running.close_stdin();
         }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Pump {
-    pub(super) client: Option<Inlet>,
-    pub(super) output: Option<Outlet>,
-    pub(super) errors: Option<Outlet>,
-    pub(super) server: ServerFiles,
-    pub(super) to_server: Queue,
-    pub(super) to_client: Queue,
-    pub(super) to_errors: Queue,
-    from_client: Splitter,
-    from_server: Splitter,
-    /// The server's input ends when what waits for it is written.
-    pub(super) closing_input: bool,
-    /// Our output ends when what waits for the client is written.
-    closing_output: bool,
-    /// Nothing is read from the client: what it says next has to wait.
-    pub(super) holding: bool,
+pub(super) struct Pump<P, S> {
+    pub(super) port: P,
+    pub(super) server: Option<LiveServer<S>>,
+    pub(super) counters: Counters,
+    pub(super) last_activity: Option<Instant>,
+    /// The client's end is closed, or the client gone: it is not read any more.
+    is_client_over: bool,
     scratch: Vec<u8>,
-    /// Who is read next.
     turn: Source,
-    client_widths: Widths,
 }
 
-impl Pump {
-    pub(super) fn new(client: Inlet, output: Outlet, errors: Option<Outlet>, line_limit: usize) -> Self {
-        Self { client: Some(client), output: Some(output), errors, ..Self::bare(line_limit) }
-    }
-
-    fn bare(line_limit: usize) -> Self {
+impl<P: ClientPort, S: RunningServer> Pump<P, S> {
+    pub(super) fn new(port: P) -> Self {
         Self {
-            client: None,
-            output: None,
-            errors: None,
-            server: ServerFiles::default(),
-            to_server: Queue::default(),
-            to_client: Queue::default(),
-            to_errors: Queue::default(),
-            from_client: Splitter::new(line_limit),
-            from_server: Splitter::new(line_limit),
-            closing_input: false,
-            closing_output: false,
-            holding: false,
+            port,
+            server: None,
+            counters: Counters::default(),
+            last_activity: None,
+            is_client_over: false,
             scratch: Vec::new(),
             turn: Source::default(),
-            client_widths: Widths::default(),
         }
     }
 
-    /// Makes the pipes as wide as what is on its way needs them.
-    pub(super) fn adjust_widths(&mut self) {
-        let Widths { from, to } = &mut self.client_widths;
-        from.adjust(self.client.as_ref().and_then(Inlet::fd), self.from_client.held());
-        to.adjust(self.output.as_ref().map(Outlet::fd), self.to_client.len());
-        self.server.adjust_widths(self.from_server.held(), self.to_server.len());
+    pub(super) fn is_client_over(&self) -> bool {
+        self.is_client_over
     }
 
-    /// Moves nothing: the server has our own files.
-    pub(super) fn idle() -> Self {
-        Self { client: None, output: None, errors: None, ..Self::bare(0) }
-    }
-
-    pub(super) fn splitter(&mut self, side: Side) -> &mut Splitter {
-        match side {
-            Side::Client => &mut self.from_client,
-            Side::Server => &mut self.from_server,
-        }
-    }
-
-    /// What the last step read.
-    pub(super) fn take_scratch(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.scratch)
-    }
-
-    pub(super) fn give_scratch(&mut self, scratch: Vec<u8>) {
-        self.scratch = scratch;
+    pub(super) fn end_client(&mut self) {
+        self.is_client_over = true;
     }
 
     /// Memory that a sleeping server does not need.
     pub(super) fn shrink(&mut self) {
         self.scratch = Vec::new();
+        self.port.shrink();
     }
 
-    /// What the client has said, if it has.
-    pub(super) fn hear_client_now(&mut self) -> Option<Moved> {
+    /// Bytes of the server's stderr, as the last step read them.
+    pub(super) fn stderr_bytes(&self, read: usize) -> &[u8] {
+        &self.scratch[..read]
+    }
+
+    /// One step, whichever can be made. What waits is written before more is read; and the server is read first, which frees
+    /// what waits for it.
+    pub(super) fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        conversation: &mut Conversation,
+        next: &mut FollowUps,
+    ) -> Poll<IoStep> {
         if self.scratch.is_empty() {
-            self.scratch = vec![0; READ];
+            self.scratch = vec![0; SCRATCH];
         }
-        match self.poll_client(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(moved) => Some(moved),
-            Poll::Pending => None,
+        if let Poll::Ready(step) = self.poll_writes(cx) {
+            return Poll::Ready(step);
         }
-    }
-
-    /// Whether the server has not read all that is meant for it: it waits with us, or in the server's stdin.
-    pub(super) fn has_unread(&self) -> bool {
-        !self.to_server.is_empty() || self.server.has_unread_input()
-    }
-
-    /// The client is not read: what it said before waits to be written.
-    pub(super) fn is_held_up(&self) -> bool {
-        self.client.is_some() && !self.reads_client()
-    }
-
-    fn reads_client(&self) -> bool {
-        !self.holding && self.to_server.len() < ENOUGH && self.to_client.len() < 4 * ENOUGH
-    }
-
-    /// One step, whichever can be made. Cancel safe.
-    pub(super) async fn step(&mut self) -> Moved {
-        if self.scratch.is_empty() {
-            self.scratch = vec![0; READ];
-        }
-        poll_fn(|cx| self.poll_step(cx)).await
-    }
-
-    /// What waits is written before more is read; and the server is heard first, which frees what waits for it.
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        if self.server.poll_stdin_closed(cx).is_ready() {
-            return Poll::Ready(self.server_reads_no_more());
-        }
-        if let Poll::Ready(moved) = self.poll_writes(cx) {
-            return Poll::Ready(moved);
-        }
-        self.poll_reads(cx)
-    }
-
-    fn poll_writes(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        if let Some(stdin) = self.server.stdin.as_mut().filter(|_| !self.to_server.is_empty())
-            && let Poll::Ready(wrote) = Pin::new(stdin).poll_write(cx, self.to_server.first())
-        {
-            return Poll::Ready(self.wrote_to_server(wrote));
-        }
-        if let Some(output) = self.output.as_mut().filter(|_| !self.to_client.is_empty())
-            && let Poll::Ready(wrote) = output.poll_write(cx, self.to_client.first())
-        {
-            return Poll::Ready(self.wrote_to_client(wrote));
-        }
-        if let Some(errors) = self.errors.as_mut().filter(|_| !self.to_errors.is_empty())
-            && let Poll::Ready(wrote) = errors.poll_write(cx, self.to_errors.first())
-        {
-            return Poll::Ready(self.wrote_errors(wrote));
-        }
-        Poll::Pending
-    }
-
-    /// Each in its turn: a flood from one must not keep the others from being heard.
-    fn poll_reads(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
         for _ in 0..Source::ALL {
             let source = self.turn;
             self.turn = source.next();
-            if let Poll::Ready(moved) = self.poll_source(source, cx) {
-                return Poll::Ready(moved);
+            let step = match source {
+                Source::Stdout => self.poll_stdout(cx, conversation, next),
+                Source::Stderr => self.poll_stderr(cx),
+                Source::Client => self.poll_client(cx, conversation, next).map(IoStep::Client),
+            };
+            if step.is_ready() {
+                return step;
             }
         }
         Poll::Pending
     }
 
-    fn poll_source(&mut self, source: Source, cx: &mut Context<'_>) -> Poll<Moved> {
-        match source {
-            Source::Output => self.poll_output(cx),
-            Source::Errors => self.poll_errors(cx),
-            Source::Client => self.poll_client(cx),
+    fn poll_writes(&mut self, cx: &mut Context<'_>) -> Poll<IoStep> {
+        if let Some(server) = self.server.as_mut().filter(|server| !server.queue.is_empty())
+            && server.running.has_stdin()
+            && let Poll::Ready(wrote) = server.running.poll_write(cx, server.queue.first())
+        {
+            return Poll::Ready(wrote_to(server, wrote));
+        }
+        match self.port.poll_flush(cx) {
+            Poll::Ready(Flushed::Some) => Poll::Ready(IoStep::Written),
+            Poll::Ready(Flushed::Deaf) => Poll::Ready(IoStep::ClientDeaf),
+            Poll::Pending => Poll::Pending,
         }
     }
 
-    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        let Some(stdout) = self.server.stdout.as_mut().filter(|_| self.to_client.len() < ENOUGH) else {
+    fn poll_stdout(
+        &mut self,
+        cx: &mut Context<'_>,
+        conversation: &mut Conversation,
+        next: &mut FollowUps,
+    ) -> Poll<IoStep> {
+        let has_room = self.port.backlog() < READ_AHEAD;
+        let Some(server) = self.server.as_mut() else { return Poll::Pending };
+        if server.running.poll_stdin_closed(cx).is_ready() {
+            return Poll::Ready(server.reads_no_more());
+        }
+        if !has_room {
             return Poll::Pending;
-        };
-        Poll::Ready(match ready!(poll_read(stdout, cx, &mut self.scratch)) {
-            0 => {
-                self.server.stdout = None;
-                Moved::ServerEof
-            }
-            read => Moved::FromServer(read),
-        })
-    }
-
-    fn poll_errors(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        let Some(stderr) = self.server.stderr.as_mut() else { return Poll::Pending };
-        let read = ready!(poll_read(stderr, cx, &mut self.scratch));
+        }
+        let read = ready!(server.running.poll_read(cx, ServerOutput::Stdout, &mut self.scratch));
         if read == 0 {
-            self.server.stderr = None;
+            return Poll::Ready(IoStep::StdoutClosed);
         }
-        Poll::Ready(Moved::Errors(read))
+        let scratch = std::mem::take(&mut self.scratch);
+        self.server_bytes(&scratch[..read], conversation, next);
+        self.scratch = scratch;
+        Poll::Ready(IoStep::Stdout(read))
     }
 
-    fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<Moved> {
-        let is_read = self.reads_client();
-        let Some(client) = self.client.as_mut().filter(|_| is_read) else { return Poll::Pending };
-        Poll::Ready(match ready!(client.poll_read(cx, &mut self.scratch)) {
-            Ok(read) if read > 0 => Moved::FromClient(read),
-            // An error is an end, too.
-            _ => {
-                self.client = None;
-                Moved::ClientEof
+    fn poll_stderr(&mut self, cx: &mut Context<'_>) -> Poll<IoStep> {
+        let Some(server) = self.server.as_mut() else { return Poll::Pending };
+        server.running.poll_read(cx, ServerOutput::Stderr, &mut self.scratch).map(IoStep::Stderr)
+    }
+
+    /// The client is not read while what it said before waits to be written, or it does not read what it is sent.
+    fn is_backpressured(&self, conversation: &Conversation) -> bool {
+        conversation.pending_bytes() > MOST_PENDING
+            || self.server.as_ref().is_some_and(|server| server.queue.len() >= READ_AHEAD)
+            || self.port.backlog() >= 4 * READ_AHEAD
+    }
+
+    fn poll_client(
+        &mut self,
+        cx: &mut Context<'_>,
+        conversation: &mut Conversation,
+        next: &mut FollowUps,
+    ) -> Poll<Received> {
+        if self.is_client_over {
+            return Poll::Pending;
+        }
+        if self.is_backpressured(conversation) {
+            return self.port.poll_hangup(cx);
+        }
+        let Self { port, server, scratch, counters, last_activity, .. } = self;
+        let mut replies = Vec::new();
+        let received = port.poll_receive(cx, scratch, &mut |piece| {
+            *last_activity = Some(Instant::now());
+            counters.messages_to_server += u64::from(matches!(piece, Piece::Message(..)));
+            let effects = conversation.hear_client(piece);
+            if let Some(server) = server {
+                effects.to_server.into_iter().for_each(|bytes| server.queue.push_bytes(bytes));
             }
-        })
-    }
-
-    fn wrote_to_server(&mut self, wrote: io::Result<usize>) -> Moved {
-        match wrote {
-            Ok(n) => self.to_server.advance(n),
-            Err(_) => return self.server_reads_no_more(),
+            replies.extend(effects.to_client.into_iter().map(|message| message.into_owned()));
+            next.merge(effects.next);
+        });
+        replies.into_iter().for_each(|message| port.send(message));
+        if let Poll::Ready(Received::Bytes(read)) = received {
+            counters.bytes_to_server += read as u64;
         }
-        self.close_input_if_done();
-        Moved::Written
+        received
     }
 
-    fn server_reads_no_more(&mut self) -> Moved {
-        self.to_server.clear();
-        self.server.close_stdin();
-        Moved::ServerDeaf
+    fn server_bytes(&mut self, bytes: &[u8], conversation: &mut Conversation, next: &mut FollowUps) {
+        self.counters.bytes_to_client += bytes.len() as u64;
+        self.split(conversation, next, |splitter, out| splitter.feed(bytes, out));
     }
 
-    /// To be called when the input is to be closed, too.
-    pub(super) fn close_input_if_done(&mut self) {
-        if self.closing_input && self.to_server.is_empty() {
-            self.server.close_stdin();
+    /// Has the server's splitter make pieces, and carries out what follows from each.
+    fn split(
+        &mut self,
+        conversation: &mut Conversation,
+        next: &mut FollowUps,
+        work: impl FnOnce(&mut Splitter, &mut dyn FnMut(Piece<'_>)),
+    ) {
+        let Self { port, server, counters, last_activity, .. } = self;
+        let Some(LiveServer { splitter, queue, .. }) = server else { return };
+        work(splitter, &mut |piece| {
+            *last_activity = Some(Instant::now());
+            counters.messages_to_client += u64::from(matches!(piece, Piece::Message(..)));
+            let effects = conversation.hear_server(piece, since_boot());
+            effects.to_server.into_iter().for_each(|bytes| queue.push_bytes(bytes));
+            effects.to_client.into_iter().for_each(|message| port.send(message));
+            next.merge(effects.next);
+        });
+    }
+
+    /// Carries out what follows from something other than a message.
+    pub(super) fn apply(&mut self, effects: Effects<'_>, next: &mut FollowUps) {
+        if let Some(server) = &mut self.server {
+            effects.to_server.into_iter().for_each(|bytes| server.queue.push_bytes(bytes));
         }
+        effects.to_client.into_iter().for_each(|message| self.port.send(message));
+        next.merge(effects.next);
     }
 
-    /// The client is to see the end of our stdout, when it has read what waits for it.
-    pub(super) fn close_output(&mut self) {
-        self.closing_output = true;
-        self.close_output_if_done();
-    }
-
-    fn close_output_if_done(&mut self) {
-        if self.closing_output && self.to_client.is_empty() && self.output.take().is_some() {
-            // Our own first opening of it, which is not to be left without a file.
-            let _ =
-                File::options().write(true).open("/dev/null").map(|null| rustix::stdio::dup2_stdout(&null));
+    /// Passes on what is left in the pipes of a server that has ended, and returns its stderr.
+    pub(super) fn drain(&mut self, conversation: &mut Conversation, next: &mut FollowUps) -> Vec<u8> {
+        let Some(server) = &mut self.server else { return Vec::new() };
+        let drained = server.running.drain();
+        self.server_bytes(&drained.stdout, conversation, next);
+        if self.server.as_ref().is_some_and(|server| server.splitter.holds_message()) {
+            self.finish_output(conversation, next);
         }
+        drained.stderr
     }
 
-    /// The client is to see that nobody reads our stdin any more.
-    pub(super) fn close_client(&mut self) {
-        self.client = None;
-        let _ = File::open("/dev/null").map(|null| rustix::stdio::dup2_stdin(&null));
+    /// The server says no more: half a message is passed on as it is.
+    pub(super) fn finish_output(&mut self, conversation: &mut Conversation, next: &mut FollowUps) {
+        self.split(conversation, next, |splitter, out| splitter.finish(out));
     }
 
-    fn wrote_to_client(&mut self, wrote: io::Result<usize>) -> Moved {
-        match wrote {
-            Ok(n) => {
-                self.to_client.advance(n);
-                self.close_output_if_done();
-                Moved::Written
-            }
-            Err(_) => {
-                self.to_client.clear();
-                self.output = None;
-                Moved::ClientDeaf
-            }
-        }
-    }
-
-    fn wrote_errors(&mut self, wrote: io::Result<usize>) -> Moved {
-        match wrote {
-            Ok(n) => self.to_errors.advance(n),
-            Err(_) => {
-                self.to_errors.clear();
-                self.errors = None;
-            }
-        }
-        Moved::Written
-    }
-
-    /// Errors for the client, unless it has left too many unread.
-    pub(super) fn push_errors(&mut self, bytes: &[u8]) {
-        if self.errors.is_some() && self.to_errors.len() + bytes.len() <= ERRORS {
-            self.to_errors.push(bytes);
+    /// Makes the pipes as wide as what is on its way needs them.
+    pub(super) fn adjust_widths(&mut self) {
+        if let Some(LiveServer { running, splitter, queue, .. }) = &mut self.server {
+            running.adjust_widths(splitter.held(), queue.len());
         }
     }
+}
 
-    /// A line of our own. The server may have left half of one, which must not become the beginning of ours.
-    pub(super) fn push_line(&mut self, line: &[u8]) {
-        if !line.is_empty() {
-            self.end_line();
-            self.push_output(line);
+fn wrote_to<S: RunningServer>(server: &mut LiveServer<S>, wrote: io::Result<usize>) -> IoStep {
+    match wrote {
+        Ok(n) => {
+            server.queue.advance(n);
+            server.close_input_if_written();
+            IoStep::Written
         }
-    }
-
-    /// Whatever comes next for the client begins a line.
-    pub(super) fn end_line(&mut self) {
-        if self.to_client.is_mid_line() {
-            self.push_output(b"\n");
-        }
-    }
-
-    /// What the client was to read goes nowhere if it does not read.
-    pub(super) fn push_output(&mut self, bytes: &[u8]) {
-        if self.output.is_some() {
-            self.to_client.push(bytes);
-        }
+        Err(_) => server.reads_no_more(),
     }
 }

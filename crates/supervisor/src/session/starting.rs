@@ -1,106 +1,152 @@
-//! How the driver starts a server: for the first time, after a sleep, after a crash; or not, after too many.
+//! How a session starts a server: for the first time, after a sleep, after a crash; or not, after too many.
 
+use std::io;
+use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 
+use moored_containment::StartError;
 use tokio::time::Instant;
 
-use super::aside::look_at_code;
-use super::crashes::CrashLoop;
-use super::driver::{CatchingUp, Driver, Live};
-use super::keeper::Keeper;
+use super::door::Door;
+use super::life::{Phase, Trigger};
+use super::limit::NoRoom;
 use super::pid_file::PidFile;
-use super::server_files::ServerFiles;
-use super::start::{self, RunError};
-use super::state::{Event, State};
-use crate::berth;
-use crate::event::{EndCause, StartReason, Started, What};
-use crate::mcp::Replay;
+use super::port::ClientPort;
+use super::pump::LiveServer;
+use super::server::{RunningServer, StartServer};
+use super::task::{Session, not_findable};
+use crate::berth::{self, Berth};
+use crate::event::{EndCause, StartReason, What};
 
-/// How long a server that was started again may take to answer what is said again.
+/// How long a server that was started again may take to answer what it is told again.
 const REPLAY: Duration = Duration::from_secs(60);
 
-impl Driver {
-    pub(super) fn start(&mut self, why: StartReason) -> Result<(), RunError> {
-        (self.exit, self.report) = (None, None);
-        let mut server = start::command(&self.spec, &self.around.remove_pid_file).spawn_async()?;
-        let started = Started {
-            session: server.id(),
-            process: server.identity(),
-            strength: server.strength().clone(),
-            why,
-        };
-        (self.gave_up, self.exit_code, self.half_close_at) = (false, None, None);
-        self.pump.server = ServerFiles::of(&mut server);
-        self.pump.closing_input = false;
-        // It was over for a server that was put to sleep; for this one it is if the client has closed it.
-        self.is_input_over = self.pump.client.is_none();
-        let pid_file = self.write_pid_file(started.process.pid);
-        self.note(What::Started(started.clone()));
-        self.live = Some(Live {
-            guardians: server.guardians(),
-            signals: server.signaller(),
-            keeper: Keeper::of(server),
-            started,
-            since: Instant::now(),
-            pid_file,
+impl<P: ClientPort, S: StartServer> Session<P, S> {
+    /// Takes a place in the runtime folder, if there is one.
+    pub(super) fn register(&mut self) {
+        let Some(folder) = &self.presence.folder else { return };
+        let taken = Berth::take(folder, &self.facts);
+        self.registered(taken);
+    }
+
+    fn registered(&mut self, taken: io::Result<Berth>) {
+        let opened = taken.and_then(|berth| {
+            let control = Door::open(&berth.socket());
+            self.presence.berth = Some(berth);
+            self.presence.control = Some(control?);
+            Ok(())
         });
-        Ok(())
+        if let Err(error) = opened {
+            self.warn(&not_findable(&error));
+        }
     }
 
-    pub(super) fn start_again(&mut self, why: StartReason) {
-        if let Err(error) = self.start(why) {
-            self.warn(&format!("the server could not be started again: {error}"));
-            return self.dispatch(Event::StartFailed);
+    /// It crashed so often lately that it is not started: its client is told at once.
+    pub(super) fn begin_tripped(&mut self, code: i32) {
+        self.end.is_crash_loop = true;
+        self.end.exit_code = Some(code);
+        let name = self.spec.launch.name.clone();
+        self.conversation
+            .refuse_calls(format!("`{name}` crashes again and again, and is not started for a while"));
+        self.warn(&format!(
+            "`{name}` has crashed too often within the last minute (last exit {code}) and is not started"
+        ));
+        if !self.pump.port.relays() {
+            // No call can be answered where the client is to talk to the server itself: it learns by our end.
+            self.dispatch(Trigger::Stop(EndCause::CrashLoop));
         }
+    }
+
+    pub(super) fn make_room(&mut self, why: StartReason) {
+        let (Some(folder), Some(limit)) = (self.presence.folder.clone(), self.spec.rules.max_instances)
+        else {
+            return self.dispatch(Trigger::RoomMade);
+        };
+        if why == StartReason::First {
+            self.jobs.make_first_room(folder, self.facts.clone(), limit, self.spec.rules.over_limit);
+        } else {
+            self.jobs.make_wake_room(folder, self.facts.clone(), limit);
+        }
+    }
+
+    pub(super) fn first_room(&mut self, room: Result<io::Result<Berth>, NoRoom>) {
+        match room {
+            Ok(taken) => {
+                self.registered(taken);
+                self.dispatch(Trigger::RoomMade);
+            }
+            Err(no_room) => {
+                self.end.failure = Some(no_room.into());
+                self.dispatch(Trigger::NoRoom);
+            }
+        }
+    }
+
+    /// The thread that made room holds its turn to count until the server has woken.
+    pub(super) fn wake_room(&mut self, woken: std_mpsc::Sender<()>) {
+        self.dispatch(Trigger::RoomMade);
+        self.waiters.woken = Some(woken);
+    }
+
+    pub(super) fn start_finished(&mut self, started: Result<S::Server, StartError>) {
+        let why = match self.life.phase() {
+            Phase::Starting(why) => why,
+            _ => StartReason::First,
+        };
+        match started {
+            Ok(running) => self.started(running, why),
+            Err(error) if why == StartReason::First => {
+                self.end.failure = Some(error.into());
+                self.dispatch(Trigger::StartFailed);
+            }
+            Err(error) => {
+                self.warn(&format!("the server could not be started again: {error}"));
+                self.dispatch(Trigger::StartFailed);
+            }
+        }
+        self.waiters.woken = None;
+    }
+
+    fn started(&mut self, running: S::Server, why: StartReason) {
+        let started = running.started().clone();
+        let pid_file = self.write_pid_file(started.process.pid);
+        self.reporter.note(What::Started(started));
+        self.pump.server = Some(LiveServer::new(running, pid_file, self.spec.rules.line_limit));
+        // It was over for a server that was put to sleep; for this one it is if the client has closed its end.
+        self.is_input_over = self.pump.is_client_over();
+        (self.end.is_crash_loop, self.end.exit_code) = (false, None);
+        self.timers.half_close = None;
         match why {
-            StartReason::Restart => self.counters.restarts += 1,
-            StartReason::Wake | StartReason::First => self.counters.wakes += 1,
+            StartReason::First => {}
+            StartReason::Restart => self.pump.counters.restarts += 1,
+            StartReason::Wake => self.pump.counters.wakes += 1,
         }
-        look_at_code(&self.spec, self.asides.clone());
-        self.dispatch(Event::Started);
-        match Replay::begin(&self.talk) {
-            Some((replay, first)) => {
-                self.pump.to_server.push(&first);
-                self.replay = Some(CatchingUp { replay, until: Instant::now() + REPLAY });
-            }
-            None => {
-                let lines = self.talk.listen_again();
-                self.pump.to_server.push(&lines);
-                self.release_held();
-                self.close_input();
-                self.note_quiet();
+        if why != StartReason::First {
+            self.jobs.look_at_code(&self.spec);
+        }
+        self.dispatch(Trigger::Started);
+        if self.life.has_server() {
+            let effects = self.conversation.server_started();
+            self.apply(effects);
+            if self.conversation.is_replaying() {
+                self.timers.replay = Some(Instant::now() + REPLAY);
             }
         }
+        self.close_input();
     }
 
-    pub(super) fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
+    fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
         let path = self.facts.pid_file.clone()?;
-        let all = self.folder.as_ref().and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
+        let all =
+            self.presence.folder.as_ref().and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
         let others: Vec<_> =
             all.into_iter().map(|found| found.facts).filter(|facts| facts.run != self.facts.run).collect();
-        match PidFile::write(&path, pid, self.server_version.as_deref(), &others) {
+        match PidFile::write(&path, pid, self.server.version.as_deref(), &others) {
             Ok(file) => Some(file),
             Err(error) => {
                 self.warn(&error.to_string());
                 None
             }
         }
-    }
-
-    /// It crashed so often lately that it is not started for now: its client is told at once.
-    pub(super) fn give_up(&mut self, found: CrashLoop) {
-        let CrashLoop { exit_code: code, pause } = found;
-        self.gave_up = true;
-        self.exit_code = Some(code);
-        if self.spec.is_direct() {
-            // Where the client is to talk to the server itself, nobody could answer it: it learns by our end.
-            self.state = State::Ended(EndCause::CrashLoop);
-        } else {
-            self.dispatch(Event::CrashLoop(pause));
-        }
-        self.warn(&format!(
-            "`{}` has crashed too often within the last minute (last exit {code}) and is not started",
-            self.spec.launch.name
-        ));
     }
 }

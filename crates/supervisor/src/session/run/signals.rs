@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
 
-use super::state::Signal;
+use crate::session::life::Signal;
 
 /// SIGTSTP and SIGCONT; tokio has no names for them.
 const TERMINAL_STOP: i32 = 20;
@@ -13,7 +13,7 @@ const CONTINUE: i32 = 18;
 const FILE_SIZE: i32 = 25;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum SignalEvent {
     End(Signal),
     /// ^Z.
     Stop,
@@ -44,16 +44,16 @@ impl Signals {
     }
 
     /// Cancel safe.
-    pub(super) async fn next(&mut self) -> Heard {
-        let end = |kind: SignalKind| Heard::End(Signal::End(kind.as_raw_value()));
+    pub(super) async fn next(&mut self) -> SignalEvent {
+        let end = |kind: SignalKind| SignalEvent::End(Signal::End(kind.as_raw_value()));
         tokio::select! {
             biased;
             _ = self.terminate.recv() => end(SignalKind::terminate()),
             () = heard(self.hangup.as_mut()) => end(SignalKind::hangup()),
             () = heard(self.quit.as_mut()) => end(SignalKind::quit()),
-            () = heard(self.interrupt.as_mut()) => Heard::End(Signal::Interrupt),
-            _ = self.stop.recv() => Heard::Stop,
-            _ = self.go_on.recv() => Heard::Continue,
+            () = heard(self.interrupt.as_mut()) => SignalEvent::End(Signal::Interrupt),
+            _ = self.stop.recv() => SignalEvent::Stop,
+            _ = self.go_on.recv() => SignalEvent::Continue,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll, ready};
 
 use moored_containment::ProcessIdentity;
 use rustix::fs::FileType;
@@ -82,12 +83,15 @@ impl ClientProcess {
         Self { client, stdin, death }
     }
 
-    /// Until it is dead; for ever, if its death says nothing or cannot be seen.
-    pub(super) async fn gone(&self) {
+    /// Ready when it is dead; never, if its death says nothing or cannot be seen.
+    pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.death {
-            Death::Already => {}
-            Death::Watched(watched) if watched.readable().await.is_ok() => {}
-            Death::Watched(_) | Death::Unseen => std::future::pending().await,
+            Death::Already => Poll::Ready(()),
+            Death::Watched(watched) => match ready!(watched.poll_read_ready(cx)) {
+                Ok(_) => Poll::Ready(()),
+                Err(_) => Poll::Pending,
+            },
+            Death::Unseen => Poll::Pending,
         }
     }
 

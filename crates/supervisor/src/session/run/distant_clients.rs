@@ -108,7 +108,7 @@ fn placed(pid: u32) -> Option<(u32, u32)> {
 }
 
 /// Whether it has begun to exit, or at least its first thread has.
-pub(super) fn is_exiting(pid: u32) -> bool {
+pub(in crate::session) fn is_exiting(pid: u32) -> bool {
     /// PF_EXITING of the kernel, in the flags of proc(5).
     const FLAG: u32 = 4;
     let flags = fields(pid).get(6).and_then(|flags| flags.parse().ok());

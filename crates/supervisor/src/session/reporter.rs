@@ -1,0 +1,48 @@
+//! What a session tells: its events, in order, to the host's listener.
+//!
+//! A server has the machine to itself for its first moments: events wait until then, because a listener writes files.
+
+use super::host::{EventSink, begun, event};
+use crate::berth::Facts;
+use crate::event::{Counters, EndCause, Ended, Event, What};
+
+pub(super) struct Reporter {
+    facts: Facts,
+    sink: EventSink,
+    /// Events of the start; none once they have been told.
+    held_back: Option<Vec<Event>>,
+}
+
+impl Reporter {
+    pub(super) fn new(facts: Facts, sink: EventSink) -> Self {
+        let held_back = Some(vec![begun(&facts)]);
+        Self { facts, sink, held_back }
+    }
+
+    pub(super) fn note(&mut self, what: What) {
+        let event = event(&self.facts, what);
+        match &mut self.held_back {
+            Some(events) => events.push(event),
+            None => (self.sink)(event),
+        }
+    }
+
+    /// The first moments are over: tells what happened in them. Whether they were over only now.
+    pub(super) fn flush_startup_events(&mut self) -> bool {
+        let Some(events) = self.held_back.take() else { return false };
+        events.into_iter().for_each(&mut self.sink);
+        true
+    }
+
+    /// The end of another session, whose moored was killed before it could tell it.
+    pub(super) fn note_death(&mut self, facts: &Facts) {
+        let ended = Ended {
+            why: EndCause::MooredKilled,
+            exit_code: None,
+            counters: Counters::default(),
+            report: None,
+        };
+        (self.sink)(begun(facts));
+        (self.sink)(event(facts, What::Ended(ended)));
+    }
+}

@@ -1,0 +1,81 @@
+//! The client of a `run` while it lives: its death, and who closed its end of our stdin.
+//!
+//! A client is bound to see us gone by the bound of the ladder; a pipeline, whose writer has left, waits for nothing but the
+//! answers. Which of the two it was is looked up on a thread when our stdin has ended, because it takes a look at every process.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::pin::Pin;
+use std::sync::mpsc as std_mpsc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::client::{ClientProcess, StdinHold};
+use super::distant_clients::{DistantClient, is_read_by_client, writers_of};
+use crate::on_thread::on_thread;
+use crate::session::port::{EofKind, Received};
+
+#[derive(Debug)]
+pub(super) struct ClientWatch {
+    process: Option<ClientProcess>,
+    /// Processes that held the other end of our stdin at the start without being ancestors of ours.
+    writers: Option<std_mpsc::Receiver<Vec<DistantClient>>>,
+    /// When our stdin ended, and who closed it, which is being looked up.
+    eof: Option<(Instant, oneshot::Receiver<EofKind>)>,
+}
+
+impl ClientWatch {
+    pub(super) fn new(process: Option<ClientProcess>) -> Self {
+        let is_distant = process.as_ref().is_some_and(|process| process.stdin == StdinHold::Not);
+        let writers = if is_distant { look_for_writers() } else { None };
+        Self { process, writers, eof: None }
+    }
+
+    /// Whether a program may be at the other end of our stdin, rather than a terminal or a file.
+    pub(super) fn has_client(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.stdin.is_possible())
+    }
+
+    /// Ready once, when the client is dead.
+    pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(process) = &mut self.process else { return Poll::Pending };
+        ready!(process.poll_gone(cx));
+        process.forget();
+        Poll::Ready(())
+    }
+
+    /// Our stdin has ended: says who closed it.
+    pub(super) fn poll_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        let may_hold_stdin = self.process.as_ref().is_none_or(|process| process.stdin.is_possible());
+        if may_hold_stdin {
+            return Poll::Ready(Received::Eof { kind: EofKind::Client, at: Instant::now() });
+        }
+        let writers = &mut self.writers;
+        let (at, kind) = self.eof.get_or_insert_with(|| (Instant::now(), look_at_end(writers.take())));
+        // Without a thread it is as if no process had been seen.
+        let kind = ready!(Pin::new(kind).poll(cx)).unwrap_or(EofKind::Pipeline);
+        Poll::Ready(Received::Eof { kind, at: *at })
+    }
+}
+
+fn look_for_writers() -> Option<std_mpsc::Receiver<Vec<DistantClient>>> {
+    let (tell, writers) = std_mpsc::channel();
+    // The session may have ended before they were found.
+    on_thread(move || drop(tell.send(writers_of(io::stdin().as_fd())))).ok().map(|()| writers)
+}
+
+/// A process that is no ancestor, held the other end of our stdin or reads our stdout, and lives on, is a client like any other.
+fn look_at_end(writers: Option<std_mpsc::Receiver<Vec<DistantClient>>>) -> oneshot::Receiver<EofKind> {
+    let (tell, kind) = oneshot::channel();
+    // Where there is no thread the sender is dropped, which is seen.
+    let _ = on_thread(move || {
+        let writers = writers.and_then(|writers| writers.recv().ok()).unwrap_or_default();
+        let is_client = writers.iter().any(DistantClient::lives) || is_read_by_client(io::stdout().as_fd());
+        let kind = if is_client { EofKind::Client } else { EofKind::Pipeline };
+        // The session may have ended.
+        let _ = tell.send(kind);
+    });
+    kind
+}

@@ -1,0 +1,113 @@
+//! `--direct`: the server has our own stdio, so nothing passes through us. The port only watches for the client's end.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::client_watch::ClientWatch;
+use super::hangup::Hangup;
+use crate::relay::{Outlet, Piece, Queue};
+use crate::session::conversation::ToClient;
+use crate::session::outcome::RunError;
+use crate::session::port::{ClientPort, Flushed, Received};
+
+/// Our own warnings are short; more than this is not kept for a client that does not read them.
+const MOST_STDERR: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct DirectPort {
+    client: ClientWatch,
+    hangup: Option<Hangup>,
+    stderr: Option<Outlet>,
+    to_stderr: Queue,
+}
+
+impl DirectPort {
+    pub(super) fn open(client: ClientWatch) -> Result<Self, RunError> {
+        // Without it the client's end would not be noticed.
+        let hangup = Hangup::on_thread(io::stdin().as_fd())
+            .map_err(|source| RunError::Stdio { what: "stdin", source })?;
+        let stderr = Outlet::open(io::stderr().as_fd()).ok();
+        Ok(Self { client, hangup: Some(hangup), stderr, to_stderr: Queue::default() })
+    }
+}
+
+impl ClientPort for DirectPort {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        _scratch: &mut [u8],
+        _hand_over: &mut dyn FnMut(Piece<'_>),
+    ) -> Poll<Received> {
+        self.poll_hangup(cx)
+    }
+
+    fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        if self.client.poll_gone(cx).is_ready() {
+            return Poll::Ready(Received::Gone);
+        }
+        if let Some(hangup) = &mut self.hangup {
+            ready!(hangup.poll(cx));
+            self.hangup = None;
+        }
+        self.client.poll_eof(cx)
+    }
+
+    fn send(&mut self, _message: ToClient<'_>) {
+        // There is no conversation that could answer.
+    }
+
+    fn send_stderr(&mut self, bytes: &[u8]) {
+        if self.stderr.is_some() && self.to_stderr.len() + bytes.len() <= MOST_STDERR {
+            self.to_stderr.push(bytes);
+        }
+    }
+
+    fn end_line(&mut self) {}
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Flushed> {
+        let Some(stderr) = self.stderr.as_mut().filter(|_| !self.to_stderr.is_empty()) else {
+            return Poll::Pending;
+        };
+        match ready!(stderr.poll_write(cx, self.to_stderr.first())) {
+            Ok(n) => self.to_stderr.advance(n),
+            Err(_) => {
+                self.to_stderr.clear();
+                self.stderr = None;
+            }
+        }
+        Poll::Ready(Flushed::Some)
+    }
+
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    fn relays(&self) -> bool {
+        false
+    }
+
+    fn has_client(&self) -> bool {
+        self.client.has_client()
+    }
+
+    fn can_read(&self) -> bool {
+        true
+    }
+
+    fn close_output(&mut self) {}
+
+    fn close_input(&mut self) {}
+
+    fn shrink(&mut self) {}
+
+    async fn finish(&mut self, patience: Duration) {
+        while !self.to_stderr.is_empty() && self.stderr.is_some() {
+            let flushed = std::future::poll_fn(|cx| self.poll_flush(cx));
+            if tokio::time::timeout(patience / 10, flushed).await.is_err() {
+                return;
+            }
+        }
+    }
+}
