@@ -50,8 +50,9 @@ sub unshare {
     put('/proc/self/gid_map', "0 $group 1");
 }
 sub until_told { select undef, undef, undef, 0.001 until -e "$dir/go" }
-sub parent_of { open my $f, '<', "/proc/$_[0]/stat" or die; local $/; <$f> =~ /.*\) . (\d+)/s; $1 }
-sub guardians { my $inner = getppid; ($inner, parent_of($inner)) }
+sub parent_of { open my $f, '<', "/proc/$_[0]/stat" or die; local $/; <$f> =~ /.*\) . (\d+)/s; $1 + 0 }
+# Once the owner has told who is who, which it does when its start is over.
+sub guardians { select undef, undef, undef, 0.001 until -e "$dir/who"; my $inner = getppid; ($inner, parent_of($inner)) }
 sub put { my ($file, $text) = @_; open my $f, '>', $file or die "$file: $!"; syswrite $f, $text or die "$file: $!" }
 
 # In one piece: the test reads it as soon as it is there.

@@ -24,8 +24,9 @@ const SAMPLE: usize = 6;
 /// A session takes fewer calls of the counted one at one time than at another: so many in a row that were never reached are the
 /// end of a row.
 const NEVER_REACHED: usize = 5;
-/// Start, ladder (60 ms and 30 ms) and what a loaded machine may add. Who is there after this was left behind.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Who is there after this was left behind. Long: an owner whose guardians are both gone, one of them done and the other killed,
+/// looks by itself for what is left, and no bound is promised for that.
+const PATIENCE: Duration = Duration::from_secs(60);
 const SEED: &str = "MOORED_HOSTILE_SEED";
 
 /// Ignores EOF and SIGTERM, and leaves a child, a session of its own and a daemon that do so too.

@@ -14,8 +14,9 @@ pub(crate) struct Kind {
     pub(crate) against: Against,
     /// Only root can do it.
     root_only: bool,
-    /// It stops the server itself, which then does not see the end of its input.
-    freezes_server: bool,
+    /// The server does not end at the end of its input, or nobody sees it: it is frozen itself, or both guardians are stopped and
+    /// the owner waits for nobody else.
+    hides_exit: bool,
 }
 
 /// By what a kind escapes.
@@ -41,7 +42,7 @@ pub(crate) enum Against {
 }
 
 const fn kind(family: Family, name: &'static str) -> Kind {
-    Kind { name, family, against: Against::Nobody, root_only: false, freezes_server: false }
+    Kind { name, family, against: Against::Nobody, root_only: false, hides_exit: false }
 }
 
 const fn against(against: Against, name: &'static str) -> Kind {
@@ -102,12 +103,12 @@ pub(crate) const KINDS: [Kind; 63] = [
     kind(Family::Cgroups, "leaf-left"),
     kind(Family::Cgroups, "groups-inside-the-leaf"),
     kind(Family::Cgroups, "frozen"),
-    Kind { freezes_server: true, ..kind(Family::Cgroups, "leaf-left-and-frozen") },
+    Kind { hides_exit: true, ..kind(Family::Cgroups, "leaf-left-and-frozen") },
     kind(Family::Cgroups, "born-in-another-group"),
     Kind { against: Against::BothGuardians, ..kind(Family::Cgroups, "guardians-in-the-leaf") },
     against(Against::OneGuardian, "inner-stopped"),
     against(Against::OneGuardian, "outer-stopped"),
-    against(Against::BothGuardians, "both-stopped"),
+    Kind { hides_exit: true, ..against(Against::BothGuardians, "both-stopped") },
     against(Against::OneGuardian, "inner-killed"),
     against(Against::OneGuardian, "outer-killed"),
     against(Against::BothGuardians, "both-killed"),
@@ -127,6 +128,6 @@ impl Kind {
 
     /// Whether its session can end like this.
     pub(crate) fn can_end_by(&self, ending: Ending) -> bool {
-        ending != Ending::InputCloses || !self.freezes_server
+        ending != Ending::InputCloses || !self.hides_exit
     }
 }
