@@ -57,6 +57,7 @@ fn parse(mut args: Vec<OsString>) -> io::Result<(Killer, Vec<OsString>)> {
         at,
         told,
         pids: HashMap::new(),
+        given: HashSet::new(),
         met: HashSet::new(),
         calls: 0,
         killed: false,
@@ -95,7 +96,10 @@ struct Killer {
     also: Option<Role>,
     at: usize,
     told: PathBuf,
+    /// Who lives, and who is dead and not collected yet: a number in it is nobody else's.
     pids: HashMap<Role, Pid>,
+    /// The roles that somebody has or had.
+    given: HashSet<Role>,
     /// Those who were met once.
     met: HashSet<Pid>,
     calls: usize,
@@ -132,6 +136,11 @@ impl Killer {
                 WaitStatus::PtraceSyscall(pid) => self.at_call(pid),
                 WaitStatus::PtraceEvent(pid, _, event) => self.at_event(owner, pid, event),
                 WaitStatus::Stopped(pid, signal) => self.resume(pid, Some(signal)),
+                WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..) => {
+                    // Collected just now: from here on the number may be anybody's.
+                    self.pids.retain(|_, known| *known != pid);
+                    Ok(())
+                }
                 _ => Ok(()),
             };
             match handled {
@@ -165,8 +174,10 @@ impl Killer {
             }
             ptrace_event::FORK | ptrace_event::VFORK => {
                 let child = Pid::from_raw(i32::try_from(ptrace::getevent(pid)?).map_err(|_| Errno::ERANGE)?);
-                if let Some(role) = role.and_then(Role::of_first_child) {
-                    self.pids.entry(role).or_insert(child);
+                if let Some(role) = role.and_then(Role::of_first_child)
+                    && self.given.insert(role)
+                {
+                    self.pids.insert(role, child);
                 }
                 self.meet(child)?;
             }
