@@ -7,16 +7,21 @@
 //! - [`bins`]: where the test programs lie, built and copied so that any user can run them.
 //! - [`as_user`]: root and a plain user, and folders that belong to them.
 //! - [`wait`]: conditions with deadlines instead of sleeps.
+//! - [`left_out`]: what could not be played on this machine.
 //! - [`pairwise`]: few combinations that cover every pair of levels.
+//! - [`dice`]: random choices that can be made again.
 //! - [`innocents`]: bystanders that can prove that nobody signalled them.
-//! - [`client`], [`marked`] and [`server`]: the insides of the bins `client`, `marked` and `misbehave`.
+//! - [`client`], [`killer`], [`marked`] and [`server`]: the insides of the bins `client`, `killer`, `marked` and `misbehave`.
 
 #![cfg(target_os = "linux")]
 
 pub mod as_user;
 pub mod bins;
 pub mod client;
+pub mod dice;
 pub mod innocents;
+pub mod killer;
+pub mod left_out;
 pub mod marked;
 pub mod pairwise;
 mod proc;
@@ -26,6 +31,8 @@ pub mod wait;
 
 pub use as_user::{Scratch, User};
 pub use bins::{bin, example};
+pub use dice::Dice;
 pub use innocents::Bystander;
+pub use left_out::{lacking, left_out};
 pub use survivors::{Mark, MarkGuard, Survivor, Wrap};
-pub use wait::{read_pids, wait_until};
+pub use wait::{in_time, read_pids, wait_until};

@@ -23,6 +23,10 @@ pub(crate) struct Watch {
     /// 0 when the server is not our child (any more).
     pub(super) server: i32,
     server_ended: bool,
+    /// Readable when the server is dead. Our child's death is told by a signal too, but not while a debugger keeps its body:
+    /// any process of the tree can be that debugger.
+    server_end: Option<Fd>,
+    server_died: bool,
     /// There may be more to collect than was collected in this turn.
     in_a_hurry: bool,
     pub(super) ladder: Ladder,
@@ -42,7 +46,8 @@ impl Watch {
     /// The inner guardian's: nobody has asked for an end yet.
     pub(crate) fn begin(session: Session, server: i32, outer: Fd) -> Self {
         let ladder = default_ladder(&session);
-        Self::new(session, server, Some(outer), ladder, State::Running)
+        let watch = Self::new(session, server, Some(outer), ladder, State::Running);
+        Self { server_end: call::pidfd_open(server).ok(), ..watch }
     }
 
     /// The outer guardian's, when the inner one is gone: the server dies with the inner one, its orphans are ours.
@@ -82,6 +87,8 @@ impl Watch {
             session,
             server,
             server_ended: false,
+            server_end: None,
+            server_died: false,
             in_a_hurry: false,
             ladder,
             state,
@@ -123,6 +130,7 @@ impl Watch {
             PollFd::readable(self.socket),
             PollFd::readable(self.owner),
             PollFd::readable(self.twin),
+            PollFd::readable(self.server_end),
         ];
         let mut patience = self.state.deadline().map(|until| until.saturating_sub(call::now()));
         if killing || self.looks_for_kept() || self.signals.is_none() {
@@ -153,6 +161,10 @@ impl Watch {
             self.because(reason::GUARDIAN_DIED);
             // The owner may not even know, and holds the server's input open.
             self.feed(Event::End(Rung::Terminate));
+        }
+        if fds[4].is_ready() {
+            self.server_end = None;
+            self.server_died = true;
         }
     }
 
@@ -224,6 +236,9 @@ impl Watch {
                     return self.feed(Event::Empty);
                 }
             }
+        }
+        if self.server_died {
+            self.learn_status_of_held_server();
         }
         if server_lived && self.server == 0 {
             // It left somebody behind; had it not, nobody would have to be asked to end.

@@ -23,9 +23,16 @@ pub(crate) enum Ending {
     InnerKilled,
     /// The server exits by itself.
     ServerExits,
+    /// The owner closes the server's stdin, and waits.
+    InputCloses,
+    /// A SIGKILL of the owner and the outer guardian …
+    HostAndOuterKilled,
+    /// … and the inner guardian.
+    HostAndInnerKilled,
 }
 
 impl Ending {
+    /// Those that every server comes to, with at least two of ours left to see it through.
     pub(crate) const ALL: [Self; 10] = [
         Self::End,
         Self::Terminate,
@@ -48,7 +55,8 @@ impl Ending {
             Self::Drop => "drop",
             Self::Return => "return",
             Self::Exit => "exit",
-            Self::HostKilled => "hold",
+            Self::HostKilled | Self::HostAndOuterKilled | Self::HostAndInnerKilled => "hold",
+            Self::InputCloses => "close-stdin",
             Self::OuterKilled | Self::InnerKilled | Self::ServerExits => "wait",
         }
     }
@@ -56,5 +64,12 @@ impl Ending {
     /// Whether the owner lives to read the report.
     pub(crate) fn has_report(self) -> bool {
         !matches!(self, Self::Drop | Self::Return | Self::Exit | Self::HostKilled)
+            && !self.leaves_one_guardian()
+    }
+
+    /// Whether one guardian alone has to end the session. The other may have died just after that one handed its last
+    /// duties to it: then the tree is gone in time, and the record is left to the next start.
+    pub(crate) fn leaves_one_guardian(self) -> bool {
+        matches!(self, Self::HostAndOuterKilled | Self::HostAndInnerKilled)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use moored_containment::{Command, Layer, Use};
-use moored_testkit::{MarkGuard, Scratch, User, example};
+use moored_testkit::{MarkGuard, Scratch, User, example, lacking};
 
 use super::group::Group;
 
@@ -63,7 +63,7 @@ impl Hold {
 pub(crate) fn cells() -> Vec<Cell> {
     static FOUND: OnceLock<Vec<Cell>> = OnceLock::new();
     let all = || User::available().into_iter().flat_map(|user| Hold::ALL.map(|hold| (user, hold)));
-    FOUND.get_or_init(|| all().filter(|cell| can_be_had(*cell)).collect()).clone()
+    FOUND.get_or_init(|| all().filter(|cell| is_to_be_had(*cell) && can_be_had(*cell)).collect()).clone()
 }
 
 /// Those of [`cells`] that have this hold.
@@ -71,7 +71,24 @@ pub(crate) fn cells_with(hold: Hold) -> Vec<Cell> {
     cells().into_iter().filter(|cell| cell.1 == hold).collect()
 }
 
-fn can_be_had((user, hold): Cell) -> bool {
+/// Root cannot be sealed, and only root can delegate a group to a plain user; all else a machine for the tests has.
+fn is_to_be_had(cell: Cell) -> bool {
+    match cell {
+        (User::Root, Hold::Sealed) => false,
+        (User::Plain, Hold::Cgroup) => User::current() == User::Root,
+        _ => true,
+    }
+}
+
+fn can_be_had(cell: Cell) -> bool {
+    let has_it = is_started(cell);
+    if !has_it {
+        lacking(&format!("sessions of {:?} that are held by {:?}", cell.0, cell.1));
+    }
+    has_it
+}
+
+fn is_started((user, hold): Cell) -> bool {
     let mark = MarkGuard::fresh();
     let scratch = Scratch::for_user(user);
     let group = if hold == Hold::Cgroup { Group::for_user(user) } else { None };

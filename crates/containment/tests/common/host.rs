@@ -200,10 +200,19 @@ impl Host {
     pub(crate) fn bring_end(&self) {
         self.go();
         match self.ending {
-            Ending::HostKilled => assert!(send(&self.who().host, Signal::KILL)),
-            Ending::OuterKilled => assert!(send(&self.who().outer, Signal::KILL)),
-            Ending::InnerKilled => assert!(send(&self.who().inner, Signal::KILL)),
+            Ending::HostKilled => self.kill([self.who().host]),
+            Ending::OuterKilled => self.kill([self.who().outer]),
+            Ending::InnerKilled => self.kill([self.who().inner]),
+            Ending::HostAndOuterKilled => self.kill([self.who().outer, self.who().host]),
+            Ending::HostAndInnerKilled => self.kill([self.who().inner, self.who().host]),
             _ => {}
+        }
+    }
+
+    /// SIGKILL, one right after the other. A server may have killed a guardian before us.
+    fn kill<const N: usize>(&self, who: [ProcessIdentity; N]) {
+        for process in who {
+            send(&process, Signal::KILL);
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use moored_containment::ProcessIdentity;
-use moored_testkit::{MarkGuard, Scratch, User, example, wait_until};
+use moored_testkit::{MarkGuard, Scratch, User, example, lacking, wait_until};
 use rustix::process::Signal;
 
 use crate::common::ending::Ending;
@@ -37,7 +37,9 @@ fn the_leaf_of_a_namespace_that_is_gone_is_swept_needs_unshare() {
     if User::current() != User::Root {
         return;
     }
-    let Some(group) = Group::for_user(User::Root) else { return };
+    let Some(group) = Group::for_user(User::Root) else {
+        return lacking("a cgroup v2 hierarchy");
+    };
     let scratch = Scratch::for_user(User::Root);
     let mark = MarkGuard::fresh();
     let mut command = mark.wrapping().cgroup(group.path()).command("unshare", ["-pf", "--mount-proc"]);

@@ -86,3 +86,22 @@ fn a_server_whose_body_is_held_by_a_debugger_is_gone_needs_perl() {
         debugger.wait_until_none(DEADLINE).expect("it is dead");
     });
 }
+
+/// The tracer is the server's own child, and keeps the body of the server: no SIGCHLD tells the guardian that it has exited.
+#[test]
+fn a_server_that_exits_while_its_own_child_traces_it_ends_its_session_needs_perl() {
+    const TRACED: &str = r#"my $server = $$; $SIG{TERM} = "IGNORE"; syscall(157, 0x59616d61, -1, 0, 0, 0);
+        if (!fork) { syscall(101, 0x4206, $server, 0, 0) == 0 or die;
+            open my $f, ">", "$ARGV[0]/ready"; close $f; sleep 600; exit }
+        1 while sysread STDIN, my $read, 100; exit 3"#;
+    in_each_cell(|cell| {
+        let plan = Plan::new(cell, Ending::InputCloses);
+        fs::write(plan.scratch().join("traced.pl"), TRACED).expect("a script");
+        let mut host = plan.script(r#"exec perl "$1/traced.pl" "$1""#).start();
+        host.bring_end();
+        let report = host.report().expect("a report");
+        assert_eq!((report.reason, report.verified), (EndReason::ServerExited, true), "{cell:?}: {report:?}");
+        assert_eq!(report.status, Some(ServerExit::Code(3)), "{cell:?}: {report:?}");
+        assert_nothing_left(&mut host);
+    });
+}

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use moored_testkit::{User, pairwise, wait_until};
+use moored_testkit::{User, in_time, pairwise, wait_until};
 use serde_json::json;
 
 use crate::cell::{Cell, Kept};
@@ -77,7 +77,8 @@ fn play(user: User, layers: Layers) {
     let began = Instant::now();
     let mut tally = Tally::default();
     for cell in cells(setting) {
-        match caught(|| in_time(&cell)) {
+        // Late twice is a fault; left behind once is one, too.
+        match caught(|| in_time(cell.bound(), |kept: &Kept| kept.took, || cell.play())) {
             Ok(kept) => tally.kept.push((cell, kept)),
             Err(words) => tally.broken.push(format!("{cell}: {words}")),
         }
@@ -85,18 +86,6 @@ fn play(user: User, layers: Layers) {
     tally.broken.extend(tally.kept.iter().filter_map(|(cell, kept)| unreaped(cell, kept)));
     tally.tell(setting, began.elapsed());
     assert!(tally.broken.is_empty(), "{} broken:\n\n{}", tally.broken.len(), tally.broken.join("\n\n"));
-}
-
-/// A machine that is busy with something else is late once in a while. Late twice is a fault; left behind once is, too.
-fn in_time(cell: &Cell) -> Kept {
-    let first = cell.play();
-    if first.took <= cell.bound() {
-        return first;
-    }
-    let second = cell.play();
-    let took = (first.took, second.took);
-    assert!(second.took <= cell.bound(), "it took {took:?}, twice more than {:?}", cell.bound());
-    second
 }
 
 /// The cells of one setting. The cover is computed over all settings, so that together they meet every pair.

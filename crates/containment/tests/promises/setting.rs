@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use moored_testkit::User;
+use moored_testkit::{User, lacking};
 
 use crate::cgroups;
 
@@ -76,7 +76,10 @@ impl Setting {
             _ if !User::available().contains(&self.user) => Some("the tests do not run as root"),
             Self { layers, .. } if !layers.has("cgroup") => None,
             _ if User::current() != User::Root => Some("only root can delegate a cgroup"),
-            _ if cgroups::group_of(std::process::id()).is_none() => Some("no cgroup v2 hierarchy is mounted"),
+            _ if cgroups::group_of(std::process::id()).is_none() => {
+                lacking("a cgroup v2 hierarchy");
+                Some("no cgroup v2 hierarchy is mounted")
+            }
             _ => None,
         }
     }

@@ -46,7 +46,8 @@ impl Client {
         playing
     }
 
-    fn start(self, scene: Scene) -> Playing {
+    /// The same, and waits for nothing.
+    pub(crate) fn start(self, scene: Scene) -> Playing {
         let child = self.spawn(&scene);
         Playing::new(scene, child)
     }

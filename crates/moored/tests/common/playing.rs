@@ -36,6 +36,14 @@ pub(crate) struct Holders {
     pub(crate) inner: ProcessIdentity,
 }
 
+/// Those of [`Holders`] that are there at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) moored: Option<ProcessIdentity>,
+    pub(crate) outer: Option<ProcessIdentity>,
+    pub(crate) inner: Option<ProcessIdentity>,
+}
+
 impl Playing {
     pub(super) fn new(scene: Scene, mut child: Child) -> Self {
         let (tell, heard) = channel();
@@ -95,23 +103,39 @@ impl Playing {
         ProcessIdentity::of(self.child.id()).expect("our child")
     }
 
+    /// The client, unless it has been reaped.
+    pub(crate) fn try_client(&self) -> Option<ProcessIdentity> {
+        ProcessIdentity::of(self.child.id()).ok()
+    }
+
+    /// Whether the client has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our child").is_some()
+    }
+
     /// The moored that the client started, and its two guardians.
     #[track_caller]
     pub(crate) fn holders(&mut self) -> Holders {
-        let is_moored =
-            |s: &Survivor| s.cmdline.first().is_some_and(|word| *word == *moored().to_string_lossy());
-        let found = wait_until("moored and its guardians are up", DEADLINE, || {
-            let alive = self.scene.mark.alive();
-            let moored = alive.iter().find(|s| is_moored(s))?;
-            let child_of = |pid: u32| alive.iter().find(|s| s.ppid == pid && s.comm.starts_with("moored"));
-            let outer = child_of(moored.pid)?;
-            Some((moored.pid, outer.pid, child_of(outer.pid)?.pid))
+        let holders = wait_until("moored and its guardians are up", DEADLINE, || {
+            let Seen { moored, outer, inner } = self.look();
+            Some(Holders { moored: moored?, outer: outer?, inner: inner? })
         });
-        let identity = |pid| ProcessIdentity::of(pid).expect("a process that lives");
-        let holders =
-            Holders { moored: identity(found.0), outer: identity(found.1), inner: identity(found.2) };
         self.moored = Some(holders.moored);
         holders
+    }
+
+    /// Which of those are there at this moment.
+    pub(crate) fn look(&self) -> Seen {
+        let is_moored =
+            |s: &&Survivor| s.cmdline.first().is_some_and(|word| *word == *moored().to_string_lossy());
+        let alive = self.scene.mark.alive();
+        let child_of =
+            |pid: u32| alive.iter().find(|s| s.ppid == pid && s.comm.starts_with("moored")).map(|s| s.pid);
+        let moored = alive.iter().find(is_moored).map(|s| s.pid);
+        let outer = moored.and_then(child_of);
+        let inner = outer.and_then(child_of);
+        let identity = |pid: Option<u32>| pid.and_then(|pid| ProcessIdentity::of(pid).ok());
+        Seen { moored: identity(moored), outer: identity(outer), inner: identity(inner) }
     }
 
     /// Sends a signal; whoever is to get it must be there.

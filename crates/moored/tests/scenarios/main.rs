@@ -3,6 +3,7 @@
 //!
 //! - `client_goes`: the client goes away (S01 to S11);
 //! - `killings`: SIGKILL of each of moored's own processes, and of two at once (S10);
+//! - `random_times`: the same at any time of a session;
 //! - `descendants`: what a server starts, and tries to leave behind (S25 to S30);
 //! - `identity`: supervisors that die, probes, nested hosts, locks, numbers that are used again, machines that sleep (S11, S21,
 //!   S22, S37, S39, S40);
@@ -25,4 +26,5 @@ mod identity;
 mod killings;
 mod machine;
 mod policy;
+mod random_times;
 mod seen;

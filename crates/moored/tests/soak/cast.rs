@@ -2,33 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What makes choices: the same choices for the same seed, on every machine.
-#[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next of splitmix64.
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.roll().is_multiple_of(count)
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        let index = self.roll() % from.len() as u64;
-        from[usize::try_from(index).expect("within the list")]
-    }
-}
+use moored_testkit::Dice;
 
 /// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -42,7 +42,7 @@ const MAY_GROW: u64 = 1 << 20;
 
 #[test]
 fn heavy_soak_nothing_is_left_of_random_sessions_with_random_ends() {
-    let seed = variable("MOORED_SOAK_SEED").unwrap_or_else(random_seed);
+    let seed = moored_testkit::dice::seed("MOORED_SOAK_SEED");
     let full = std::env::var_os("MOORED_TEST_FULL").is_some();
     let default = if full { 2000 } else { 60 };
     let count = variable("MOORED_SOAK").map_or(default, |count| usize::try_from(count).expect("a size"));
@@ -138,9 +138,4 @@ fn users() -> Vec<User> {
 
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: no number")))
-}
-
-/// Another one each time: a soak that always plays the same finds nothing new.
-fn random_seed() -> u64 {
-    moored_testkit::Mark::fresh().value()
 }

@@ -368,7 +368,40 @@ pub(crate) fn poll(fds: &mut [PollFd], nanos: Option<u64>) {
     let time_at = time.as_ref().map_or(0, |t| t.as_ptr() as usize);
     // SAFETY: the kernel writes the `got` fields of `len` entries, and reads one timespec if there is any. An error
     // (EINTR) leaves the fields as they were, that is zero.
-    let _ = unsafe { syscall(nr::PPOLL, [fds.as_mut_ptr() as usize, fds.len(), time_at, 0, 8, 0]) };
+    let polled = unsafe { syscall(nr::PPOLL, [fds.as_mut_ptr() as usize, fds.len(), time_at, 0, 8, 0]) };
+    if result(polled) == Err(Errno::INVAL) {
+        select(fds, nanos);
+    }
+}
+
+/// The same where `poll` refuses, which takes no more entries than `RLIMIT_NOFILE` says: others of our user may set it to 0 for
+/// us. `select` does not ask for that limit. It does not tell a closed end from data.
+fn select(fds: &mut [PollFd], nanos: Option<u64>) {
+    /// Above what an owner may have open when it starts us; a set of them has 8 KiB.
+    const NUMBERS: usize = 1 << 16;
+    /// Where there is such a number all the same, nothing tells of it, and the caller has to look for itself.
+    const LOOK_AGAIN: u64 = 10_000_000;
+    let mut set = [0_u64; NUMBERS / 64];
+    let (mut end, mut nanos) = (0, nanos);
+    for fd in fds.iter().filter_map(|entry| usize::try_from(entry.fd).ok()) {
+        match set.get_mut(fd / 64) {
+            Some(word) => *word |= 1 << (fd % 64),
+            None => nanos = Some(nanos.map_or(LOOK_AGAIN, |n| n.min(LOOK_AGAIN))),
+        }
+        end = end.max((fd + 1).min(NUMBERS));
+    }
+    let mut time = nanos.map(|n| [n / 1_000_000_000, n % 1_000_000_000]);
+    let time_at = time.as_mut().map_or(0, |t| t.as_mut_ptr() as usize);
+    // SAFETY: the kernel reads and writes `end` bits of the set, which has that many, and one timespec if there is any.
+    let selected = unsafe { syscall(nr::PSELECT6, [end, set.as_mut_ptr() as usize, 0, 0, time_at, 0]) };
+    if result(selected).is_err() {
+        return;
+    }
+    for entry in fds {
+        let fd = usize::try_from(entry.fd).ok();
+        let is_set = fd.is_some_and(|fd| set.get(fd / 64).is_some_and(|word| word & 1 << (fd % 64) != 0));
+        entry.got = if is_set { entry.asked } else { 0 };
+    }
 }
 
 // === the owner's socket ===

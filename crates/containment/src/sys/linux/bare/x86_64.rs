@@ -73,6 +73,7 @@ pub(super) mod nr {
     pub(crate) const OPENAT: usize = 257;
     pub(crate) const UNLINKAT: usize = 263;
     pub(crate) const READLINKAT: usize = 267;
+    pub(crate) const PSELECT6: usize = 270;
     pub(crate) const PPOLL: usize = 271;
     pub(crate) const SIGNALFD4: usize = 289;
     pub(crate) const DUP3: usize = 292;
