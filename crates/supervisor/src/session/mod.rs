@@ -15,7 +15,7 @@
 //! | `port` | the client's side, as a trait: stdio in `run`, HTTP in a gateway, a test |
 //! | `server` | the server's side, as traits; `contained` is the real one |
 //! | `pump` | moves the bytes between the two, with back-pressure |
-//! | `task` | owns all of these and does what they say; `starting`, `ending` and `requests` are parts of it |
+//! | `task` | owns all of these and does what they say |
 //! | `idle` | when a server may be put to sleep |
 //! | `jobs` | what may block, on threads |
 //! | `reporter`, `host` | events, and what a session finds around it |
@@ -28,7 +28,6 @@ mod contained;
 mod conversation;
 mod crashes;
 mod door;
-mod ending;
 mod host;
 mod idle;
 mod info;
@@ -40,10 +39,8 @@ mod pid_file;
 mod port;
 mod pump;
 mod reporter;
-mod requests;
 mod run;
 mod server;
-mod starting;
 mod task;
 #[cfg(test)]
 mod tests;

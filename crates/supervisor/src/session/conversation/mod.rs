@@ -7,6 +7,8 @@
 //! bytes are moved by the session's task.
 
 mod effects;
+mod from_client;
+mod from_server;
 mod pending;
 mod talking;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::effects::{Effects, ServerInfo};
+use super::effects::Effects;
 use super::pending::Pending;
-use crate::mcp::{Failure, Replay, ServerSaid, Step, Talk, error_line, ids_in_batch, info_tool};
-use crate::relay::{Bytes, Envelope, Piece};
+use crate::mcp::{Failure, Replay, Talk, error_line, ids_in_batch};
+use crate::relay::{Bytes, Envelope};
 
 /// What a conversation has to know of the session's rules.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(in crate::session) struct ConversationRules {
 
 /// Whether the client's messages can be passed on.
 #[derive(Debug, PartialEq, Eq)]
-enum Server {
+pub(super) enum Server {
     /// They wait for one.
     Absent,
     Present,
@@ -41,18 +41,18 @@ pub(in crate::session) enum Failed {
 
 #[derive(Debug)]
 pub(in crate::session) struct Conversation {
-    rules: ConversationRules,
-    server: Server,
+    pub(super) rules: ConversationRules,
+    pub(super) server: Server,
     /// How many servers there have been.
-    servers: u64,
-    talk: Talk,
+    pub(super) servers: u64,
+    pub(super) talk: Talk,
     /// The server that was started again is told what its predecessor knew.
-    replay: Option<Replay>,
-    pending: Pending,
+    pub(super) replay: Option<Replay>,
+    pub(super) pending: Pending,
     /// The `initialize` that a server did not answer before it was put to sleep; the next one is told it first.
-    unanswered: Option<Vec<u8>>,
+    pub(super) unanswered: Option<Vec<u8>>,
     /// Whether the server has a `get_server_info` of its own.
-    has_own_info: bool,
+    pub(super) has_own_info: bool,
 }
 
 impl Conversation {
@@ -224,205 +224,16 @@ impl Conversation {
         }
         effects
     }
-
-    // === from the client ===
-
-    pub(in crate::session) fn hear_client<'a>(&mut self, piece: Piece<'a>) -> Effects<'a> {
-        match piece {
-            Piece::Message(line, envelope) => self.client_message(line, envelope),
-            Piece::Raw(bytes) => self.client_raw(bytes),
-            Piece::TooLong(envelope) => self.client_too_long(&envelope),
-        }
-    }
-
-    /// There is a server that knows all that its predecessor knew.
-    fn takes_messages(&self) -> bool {
-        self.server == Server::Present && self.replay.is_none()
-    }
-
-    fn client_message<'a>(&mut self, line: Bytes<'a>, envelope: Envelope) -> Effects<'a> {
-        let mut effects = Effects::none();
-        if let Server::Refused(why) = &self.server {
-            refuse(&mut effects, &envelope, &line, Failure::NotStarted, why);
-            return effects;
-        }
-        if self.is_for_us(&envelope, &line) {
-            self.talk.hear_client(&envelope, &line);
-            effects.next.info_wanted.extend(envelope.real_id().map(<[u8]>::to_vec));
-            return effects;
-        }
-        if envelope.is_response() && !self.talk.expects(&envelope) && self.had_others() {
-            // An answer to a server that is gone: to its successor it would be an answer to something else.
-            return effects;
-        }
-        // While the server is told what its predecessor knew it may ask something itself, and wait for the answer.
-        let is_awaited = self.server == Server::Present && envelope.is_response();
-        if self.takes_messages() || is_awaited {
-            self.talk.hear_client(&envelope, &line);
-            effects.send(line);
-            return effects;
-        }
-        self.pending.push(line.into_owned(), Some(envelope));
-        effects.next.wants_server = true;
-        effects
-    }
-
-    fn client_raw<'a>(&mut self, bytes: &'a [u8]) -> Effects<'a> {
-        let mut effects = Effects::none();
-        match self.server {
-            Server::Present if self.replay.is_none() => effects.send(Bytes::Borrowed(bytes)),
-            // There will be no server for it.
-            Server::Refused(_) => {}
-            Server::Present | Server::Absent | Server::Leaving | Server::FallingAsleep => {
-                self.pending.push(bytes.to_vec(), None);
-                effects.next.wants_server = true;
-            }
-        }
-        effects
-    }
-
-    /// The one call fails, nothing else does.
-    fn client_too_long(&mut self, envelope: &Envelope) -> Effects<'static> {
-        let why = format!("the message is longer than {} bytes", self.rules.line_limit);
-        let mut effects = Effects::none();
-        if envelope.is_request() || envelope.batch {
-            refuse(&mut effects, envelope, b"", Failure::TooLong, &why);
-        } else if let Some(id) = envelope.real_id().filter(|_| envelope.is_response()) {
-            effects.send(Bytes::Owned(error_line(id, Failure::TooLong, &why)));
-        }
-        effects.next.warnings.push(format!("a message of the client was dropped: {why}"));
-        effects
-    }
-
-    fn release_pending(&mut self, effects: &mut Effects<'_>) {
-        if let Some(line) = self.unanswered.take() {
-            self.talk.hear_client(&Envelope::of(&line), &line);
-            effects.send(Bytes::Owned(line));
-        }
-        for pending in self.pending.take() {
-            if let Some(envelope) = &pending.envelope {
-                self.talk.hear_client(envelope, &pending.line);
-            }
-            effects.send(Bytes::Owned(pending.line));
-        }
-    }
-
-    /// Whether another server has been here before the one that runs now.
-    fn had_others(&self) -> bool {
-        self.server != Server::Present || self.servers > 1
-    }
-
-    fn is_for_us(&self, envelope: &Envelope, line: &[u8]) -> bool {
-        self.rules.info_tool
-            && !self.has_own_info
-            && envelope.is_request()
-            && envelope.method() == Some("tools/call")
-            && info_tool::is_called_by(line)
-    }
-
-    // === from the server ===
-
-    /// `now` is the time since boot.
-    pub(in crate::session) fn hear_server<'a>(&mut self, piece: Piece<'a>, now: Duration) -> Effects<'a> {
-        match piece {
-            Piece::Message(line, envelope) => self.server_message(line, envelope, now),
-            Piece::Raw(bytes) => {
-                let mut effects = Effects::none();
-                effects.pass(Bytes::Borrowed(bytes), None);
-                effects
-            }
-            Piece::TooLong(envelope) => self.server_too_long(&envelope),
-        }
-    }
-
-    fn server_message<'a>(&mut self, line: Bytes<'a>, envelope: Envelope, now: Duration) -> Effects<'a> {
-        let mut effects = Effects::none();
-        if self.replayed(&envelope, &line, &mut effects)
-            || self.talk.is_known(&envelope, &line)
-            || self.is_outlived(&envelope)
-        {
-            return effects;
-        }
-        let lists_tools = self.rules.info_tool
-            && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
-        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(&envelope, &line, now) {
-            effects.next.initialized = Some(ServerInfo { name, version });
-        }
-        let line = if lists_tools { self.with_info_tool(line) } else { line };
-        let answers = if envelope.is_response() { envelope.id } else { None };
-        effects.pass(line, answers);
-        effects
-    }
-
-    /// Whether a server that goes to sleep ends with this what its successor is to go on with: a stream, or an `initialize`
-    /// that it has not answered in time.
-    fn is_outlived(&self, envelope: &Envelope) -> bool {
-        self.server == Server::FallingAsleep
-            && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
-    }
-
-    /// Whether the message was an answer to what we said again.
-    fn replayed(&mut self, envelope: &Envelope, line: &[u8], effects: &mut Effects<'_>) -> bool {
-        let Some(replay) = self.replay.as_mut() else { return false };
-        let step = replay.hear_server(envelope, line);
-        let changes = replay.is_done().then(|| replay.take_changes());
-        if matches!(step, Step::Send(_) | Step::Done(_))
-            && let ServerSaid::Initialized { name, version } = self.talk.hear_again(envelope, line)
-        {
-            effects.next.initialized = Some(ServerInfo { name, version });
-        }
-        match step {
-            Step::Pass => return false,
-            Step::Send(lines) => {
-                effects.send(Bytes::Owned(lines));
-                if let Some(changes) = changes {
-                    self.caught_up(changes, effects);
-                }
-            }
-            Step::Done(changes) => self.caught_up(changes, effects),
-            Step::Failed(why) => effects.next.misfit = Some(format!("it refuses `initialize`: {why}")),
-        }
-        true
-    }
-
-    fn caught_up(&mut self, changes: Vec<u8>, effects: &mut Effects<'_>) {
-        self.replay = None;
-        effects.tell(changes);
-        if self.server == Server::Present {
-            self.release_pending(effects);
-        }
-    }
-
-    fn server_too_long(&mut self, envelope: &Envelope) -> Effects<'static> {
-        let why = format!("the server's message is longer than {} bytes", self.rules.line_limit);
-        let mut effects = Effects::none();
-        if let Some(id) = envelope.real_id() {
-            let line = error_line(id, Failure::TooLong, &why);
-            if envelope.is_response() {
-                self.talk.settle(id);
-                effects.reply(id, line);
-            } else {
-                effects.send(Bytes::Owned(line));
-            }
-        }
-        effects.next.warnings.push(format!("a message of the server was dropped: {why}"));
-        effects
-    }
-
-    fn with_info_tool<'a>(&mut self, line: Bytes<'a>) -> Bytes<'a> {
-        match info_tool::add_to(&line) {
-            info_tool::Listed::Added(added) if !self.has_own_info => Bytes::Owned(added),
-            info_tool::Listed::ServersOwn => {
-                self.has_own_info = true;
-                line
-            }
-            info_tool::Listed::Added(_) | info_tool::Listed::Untouched => line,
-        }
-    }
 }
 
 /// Answers a call, or each of a batch, with an error. A batch that is not to be read any more is answered as a whole.
-fn refuse(effects: &mut Effects<'_>, envelope: &Envelope, line: &[u8], failure: Failure, why: &str) {
+pub(super) fn refuse(
+    effects: &mut Effects<'_>,
+    envelope: &Envelope,
+    line: &[u8],
+    failure: Failure,
+    why: &str,
+) {
     if envelope.batch {
         let ids = if line.is_empty() { vec![b"null".to_vec()] } else { ids_in_batch(line) };
         for id in ids {

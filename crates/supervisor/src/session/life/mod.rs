@@ -32,12 +32,16 @@
 //!   for a minute (**Tripped**): calls are answered with an error at once. A session that begins while its server crashes too
 //!   often begins there.
 //!
-//! `machine` is the state machine, `bounds` the time that calls in flight may take of a ladder.
+//! `vocabulary` has the phases, triggers and orders; `machine` is the state machine, with `transitions` for the phases that need
+//! nothing else of it; `bounds` is the time that calls in flight may take of a ladder.
 
 mod bounds;
 mod machine;
 #[cfg(test)]
 mod tests;
+mod transitions;
+mod vocabulary;
 
 pub(super) use bounds::{ONE_SHOT, draining_time, within_bound};
-pub(super) use machine::{Begin, Exit, Limit, Order, Phase, ServerLife, Signal, Timer, Trigger};
+pub(super) use machine::ServerLife;
+pub(super) use vocabulary::{Begin, Exit, Limit, Order, Phase, Signal, Timer, Trigger};

@@ -6,14 +6,14 @@ use std::time::Duration;
 use moored_containment::{EndReport, ServerExit};
 use moored_launch::Restart;
 
-use super::conversation::Failed;
-use super::idle::BEGINNING;
-use super::life::{Exit, Phase, Trigger};
-use super::outcome::{RunError, RunOutcome};
-use super::port::ClientPort;
-use super::server::StartServer;
-use super::task::Session;
+use super::session::Session;
 use crate::event::{EndCause, Ended, What};
+use crate::session::conversation::Failed;
+use crate::session::idle::BEGINNING;
+use crate::session::life::{Exit, Phase, Trigger};
+use crate::session::outcome::{RunError, RunOutcome};
+use crate::session::port::ClientPort;
+use crate::session::server::StartServer;
 
 /// How long the client may take to read the server's last messages, without reading any.
 const LAST_READ: Duration = Duration::from_secs(2);
