@@ -23,6 +23,7 @@ pub mod boot_time;
 pub mod control;
 pub mod event;
 mod held_process;
+mod ignored;
 pub mod ledger;
 pub mod log;
 mod mcp;

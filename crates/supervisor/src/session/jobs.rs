@@ -12,6 +12,7 @@ use std::time::Duration;
 use moored_containment::{ProcessIdentity, ProcessTable, RuntimeDir, SweptSession, sweep};
 use moored_launch::{OverLimit, ServerSpec};
 use tokio::sync::{mpsc, oneshot};
+use tracing::debug;
 
 use super::code::Code;
 use super::crashes::Crashes;
@@ -98,6 +99,9 @@ impl Jobs {
                 let _ = tell.send(result);
             });
         });
+        if let Err(error) = &started {
+            debug!(%error, "no thread to be had for a job");
+        }
         if let Some(result) = started.err().and_then(failed) {
             let _ = self.tell.send(result);
         }

@@ -13,6 +13,7 @@ use moored_containment::ProcessIdentity;
 
 use crate::berth::Facts;
 use crate::boot_time::age_of;
+use crate::ignored::ignore;
 use crate::places::open_plain;
 
 /// Somebody else's server has that file, and lives.
@@ -60,7 +61,7 @@ impl PidFile {
     pub(super) fn update(&self, version: Option<&str>) {
         if self.is_there() {
             // It is there already, with less in it.
-            let _ = self.put(version);
+            ignore("write the version into the PID file", self.put(version));
         }
     }
 
@@ -86,7 +87,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if self.is_there() {
-            let _ = fs::remove_file(&self.path);
+            ignore("remove the PID file", fs::remove_file(&self.path));
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A server has the machine to itself for its first moments: events wait until then, because a listener writes files.
 
+use tracing::debug;
+
 use super::host::{EventSink, begun, event};
 use crate::berth::Facts;
 use crate::event::{Counters, EndCause, Ended, Event, What};
@@ -21,6 +23,7 @@ impl Reporter {
 
     pub(super) fn note(&mut self, what: What) {
         let event = event(&self.facts, what);
+        debug!(run = %event.run, server = event.server, what = ?event.what, "something happened");
         match &mut self.held_back {
             Some(events) => events.push(event),
             None => (self.sink)(event),

@@ -19,6 +19,7 @@ use self::holder::Holder;
 use super::run::distant_clients::is_exiting;
 use super::server::{Drained, RunningServer, ServerEvent, ServerOutput, Vital};
 use crate::event::Started;
+use crate::ignored::ignore;
 
 /// A server in its containment. Dropping it ends its tree.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl RunningServer for ContainedServer {
 
     fn signal_group(&self, signal: i32) {
         // It may have ended just now, which is told by itself.
-        let _ = self.signals.group(signal);
+        ignore("signal the server's process group", self.signals.group(signal));
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

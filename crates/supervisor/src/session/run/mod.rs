@@ -38,6 +38,7 @@ use super::outcome::{RunError, RunOutcome};
 use super::port::ClientPort;
 use super::task::{Command, Session, SessionParts};
 use crate::berth::Facts;
+use crate::ignored::ignore;
 
 /// Runs a server for the client at the other end of our stdio, until one of them ends.
 ///
@@ -122,5 +123,5 @@ async fn pass_signals(
 async fn stop_after(server_stopped: oneshot::Receiver<()>) {
     // An error means that the session has ended; then there is no server to wait for.
     let _ = server_stopped.await;
-    let _ = kill_process(getpid(), UnixSignal::STOP);
+    ignore("stop ourselves", kill_process(getpid(), UnixSignal::STOP));
 }

@@ -12,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::client_watch::ClientWatch;
 use super::hangup::Hangup;
+use crate::ignored::ignore;
 use crate::relay::{Inlet, Outlet, Piece, Queue, Splitter, Width, watch};
 use crate::session::conversation::{Author, ToClient};
 use crate::session::outcome::RunError;
@@ -104,7 +105,8 @@ impl StdioPort {
         if self.is_output_over && self.to_client.is_empty() && self.stdout.take().is_some() {
             // The number is not left free: the next file that is opened would take it.
             // Without it the client sees the end of our stdout with our own.
-            let _ = File::options().write(true).open("/dev/null").map(|null| dup2_stdout(&null));
+            let null = File::options().write(true).open("/dev/null");
+            ignore("close our own stdout", null.and_then(|null| Ok(dup2_stdout(&null)?)));
         }
     }
 
@@ -236,7 +238,7 @@ impl ClientPort for StdioPort {
             self.unread_stdout = Some(watched);
             (self.hangup, self.stdin) = (None, None);
             // Without it the client's writes fail with our own end.
-            let _ = File::open("/dev/null").map(|null| dup2_stdin(&null));
+            ignore("close our own stdin", File::open("/dev/null").and_then(|null| Ok(dup2_stdin(&null)?)));
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::mpsc as std_mpsc;
 use jiff::Timestamp;
 use moored_containment::EndReport;
 use tokio::sync::oneshot;
+use tracing::debug;
 
 use super::session::Session;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
@@ -44,6 +45,7 @@ impl Waiters {
 impl<P: ClientPort, S: StartServer> Session<P, S> {
     pub(super) fn asked(&mut self, asked: Asked) {
         let Asked { request, answer } = asked;
+        debug!(run = %self.facts.run, ?request, "an operator asks");
         match request {
             Request::Status => self.jobs.answer_status(self.status(), self.server.code.clone(), answer),
             Request::Stop { by: StopBy::Operator } => self.stop(EndCause::Operator, answer),
