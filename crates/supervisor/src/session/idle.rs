@@ -25,10 +25,15 @@ pub(super) struct IdleFacts<'a> {
     pub(super) silent: Duration,
     /// Since the server that runs was started.
     pub(super) lived: Option<Duration>,
-    /// Bytes that the server has not read.
-    pub(super) unread: usize,
     /// Whether the server's pipes are ours.
     pub(super) pipes: Pipes,
+}
+
+/// What has to be asked of the kernel, and is only when it matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerLoad {
+    /// Bytes that the server has not read.
+    pub(super) unread: usize,
     /// Since boot.
     pub(super) now: Duration,
 }
@@ -60,9 +65,9 @@ impl IdleFacts<'_> {
 
     /// Why the server is not to be ended for the sake of another one. A call may have come since the other one looked; and the
     /// first one of a client that has just started it may not have been read yet.
-    pub(super) fn use_of_it(&self) -> Option<String> {
+    pub(super) fn use_of_it(&self, load: ServerLoad) -> Option<String> {
         let is_young = self.lived.is_some_and(|lived| lived < BEGINNING);
-        if self.waiting() > 0 || self.unread > 0 {
+        if self.waiting() > 0 || load.unread > 0 {
             Some(self.busy())
         } else if is_young && !self.conversation.has_answered() {
             Some(JUST_STARTED.into())
@@ -72,7 +77,7 @@ impl IdleFacts<'_> {
     }
 
     /// Why it cannot be put to sleep now.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(super) fn refusal(&self, load: ServerLoad) -> Option<String> {
         match self.phase {
             Phase::Asleep | Phase::FallingAsleep => return None,
             Phase::Serving => {}
@@ -92,10 +97,10 @@ impl IdleFacts<'_> {
         if !self.conversation.has_answered() || self.conversation.is_replaying() {
             return Some(JUST_STARTED.into());
         }
-        if self.unread > 0 {
+        if load.unread > 0 {
             return Some(self.busy());
         }
-        if self.conversation.has_tasks(self.now) {
+        if self.conversation.has_tasks(load.now) {
             return Some("it has tasks".into());
         }
         None
@@ -132,8 +137,8 @@ impl IdleFacts<'_> {
         }
     }
 
-    pub(super) fn decide(&self) -> IdleDecision {
-        if self.refusal().is_some() {
+    pub(super) fn decide(&self, load: ServerLoad) -> IdleDecision {
+        if self.refusal(load).is_some() {
             return IdleDecision::Stay;
         }
         let lived = self.lived.unwrap_or_default();

@@ -8,7 +8,7 @@ use super::session::{Session, Timers};
 use crate::boot_time::since_boot;
 use crate::event::{SleepReason, What};
 use crate::session::host::Housekeeping;
-use crate::session::idle::{IdleDecision, IdleFacts, Pipes};
+use crate::session::idle::{IdleDecision, IdleFacts, Pipes, ServerLoad};
 use crate::session::jobs::{BackgroundResult, ServerTree, StartedProcesses};
 use crate::session::life::{Timer, Trigger};
 use crate::session::port::ClientPort;
@@ -69,10 +69,13 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             conversation: &self.conversation,
             silent: self.pump.last_activity.unwrap_or(self.began).elapsed(),
             lived: server.map(|server| server.since.elapsed()),
-            unread: server.map_or(0, |server| server.unread()),
             pipes: self.pipes(),
-            now: since_boot(),
         }
+    }
+
+    pub(super) fn server_load(&self) -> ServerLoad {
+        let unread = self.pump.server.as_ref().map_or(0, |server| server.unread());
+        ServerLoad { unread, now: since_boot() }
     }
 
     pub(super) fn pipes(&self) -> Pipes {
@@ -96,19 +99,23 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         let lifetime = self.spec.rules.max_lifetime?;
         let facts = self.idle_facts();
         let due = self.pump.server.as_ref()?.since + lifetime;
-        if due <= Instant::now() && facts.unread > 0 {
+        if due > Instant::now() {
+            return facts.may_think_of_sleep().then_some(due);
+        }
+        let load = self.server_load();
+        if load.unread > 0 {
             return self.last_idle_check.map(|at| at + READ_AGAIN);
         }
         // Due already, and busy then: looked at again when something has passed.
-        let is_worth_waiting = due > Instant::now() || facts.refusal().is_none();
+        let is_worth_waiting = facts.refusal(load).is_none();
         (facts.may_think_of_sleep() && is_worth_waiting).then_some(due)
     }
 
     pub(super) fn consider_sleep(&mut self, now: Instant) {
         self.last_idle_check = Some(now);
-        let facts = self.idle_facts();
-        let has_unread = facts.unread > 0;
-        match facts.decide() {
+        let load = self.server_load();
+        let has_unread = load.unread > 0;
+        match self.idle_facts().decide(load) {
             // It is silent from when it has read all on.
             IdleDecision::Stay if has_unread => self.pump.last_activity = Some(now),
             IdleDecision::Stay => {}
@@ -131,10 +138,10 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     /// Something may have happened while it was looked up.
     pub(super) fn superseded(&mut self, newer: Option<Superseded>, started: StartedProcesses) {
         self.server.superseded_by = newer;
-        let facts = self.idle_facts();
-        let holds_something = facts.conversation.has_state(facts.now) || started == StartedProcesses::Some;
+        let (facts, load) = (self.idle_facts(), self.server_load());
+        let holds_something = facts.conversation.has_state(load.now) || started == StartedProcesses::Some;
         let may_go = facts.is_given_up() || !holds_something;
-        if newer.is_some() && may_go && facts.decide() == IdleDecision::SleepIfSuperseded {
+        if newer.is_some() && may_go && facts.decide(load) == IdleDecision::SleepIfSuperseded {
             self.sleep(SleepReason::Superseded);
         }
     }

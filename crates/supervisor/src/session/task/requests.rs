@@ -49,11 +49,13 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         match request {
             Request::Status => self.jobs.answer_status(self.status(), self.server.code.clone(), answer),
             Request::Stop { by: StopBy::Operator } => self.stop(EndCause::Operator, answer),
-            Request::Stop { by: StopBy::OverLimit } => match self.idle_facts().use_of_it() {
-                None => self.stop(EndCause::OverLimit, answer),
-                Some(reason) => refuse(answer, reason),
-            },
-            Request::Hibernate { why } => match self.idle_facts().refusal() {
+            Request::Stop { by: StopBy::OverLimit } => {
+                match self.idle_facts().use_of_it(self.server_load()) {
+                    None => self.stop(EndCause::OverLimit, answer),
+                    Some(reason) => refuse(answer, reason),
+                }
+            }
+            Request::Hibernate { why } => match self.idle_facts().refusal(self.server_load()) {
                 None if self.life.phase() == Phase::Asleep => {
                     let _ = answer.send(Reply::Hibernating { report: None });
                 }
