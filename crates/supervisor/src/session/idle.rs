@@ -13,6 +13,9 @@ const INITIALIZE_GIVEN_UP: Duration = Duration::from_mins(2);
 /// A server that lived this long has answered `initialize`, if it ever does.
 pub(super) const BEGINNING: Duration = Duration::from_secs(10);
 
+/// The call that follows the answer to `initialize` may be on its way for so long.
+const NEXT_CALL: Duration = Duration::from_millis(250);
+
 const JUST_STARTED: &str = "it has only just been started";
 
 /// All that a decision to put a server to sleep depends on.
@@ -69,7 +72,7 @@ impl IdleFacts<'_> {
         let is_young = self.lived.is_some_and(|lived| lived < BEGINNING);
         if self.waiting() > 0 || load.unread > 0 {
             Some(self.busy())
-        } else if is_young && !self.conversation.has_answered() {
+        } else if is_young && (!self.conversation.has_answered() || self.silent < NEXT_CALL) {
             Some(JUST_STARTED.into())
         } else {
             None
