@@ -157,3 +157,19 @@ fn f07_a_crash_is_not_taken_for_a_half_close() {
         scene.assert_clean();
     }
 }
+
+/// The guardians cannot tell that it has exited, and the client would wait for ever.
+#[test]
+fn f13_a_server_that_stops_its_guardians_and_exits_ends_its_session() {
+    for scene in Scene::all() {
+        let stop_both =
+            r#"outer="$(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"; kill -STOP "$outer" "$PPID"; exit 3"#;
+        let scene = then(scene, stop_both);
+        let mut wire = start(&scene);
+        let began = Instant::now();
+        assert!(wire.read_line().is_none(), "{:?}", scene.user);
+        wire.exit();
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+        scene.assert_clean();
+    }
+}

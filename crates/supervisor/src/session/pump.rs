@@ -91,6 +91,8 @@ pub(super) struct LiveServer<S> {
     pub(super) pid_file: Option<PidFile>,
     /// It lives, and has closed its stdin or stdout.
     pub(super) is_half_closed: bool,
+    /// It was seen to be dead before its guardians told so.
+    pub(super) is_found_dead: bool,
     queue: Queue,
     splitter: Splitter,
     input: ServerInput,
@@ -103,6 +105,7 @@ impl<S: RunningServer> LiveServer<S> {
             since: Instant::now(),
             pid_file,
             is_half_closed: false,
+            is_found_dead: false,
             queue: Queue::default(),
             splitter: Splitter::new(line_limit),
             input: ServerInput::Open,

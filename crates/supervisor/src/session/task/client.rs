@@ -15,6 +15,8 @@ use crate::session::server::{RunningServer, StartServer, Vital};
 
 /// A server that lives on for so long after it has closed a pipe has not done so by exiting.
 const NOT_AN_EXIT: Duration = Duration::from_millis(250);
+/// A server whose exit is not told by its guardians within this time after it was found dead has stopped them.
+const EXIT_TOLD: Duration = Duration::from_secs(2);
 
 impl<P: ClientPort, S: StartServer> Session<P, S> {
     pub(super) fn io(&mut self, step: &IoStep) {
@@ -81,7 +83,15 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     pub(super) fn pass_half_close(&mut self) {
         let Some(server) = self.pump.server.as_mut().filter(|_| self.life.has_server()) else { return };
         match server.running.vital() {
-            Vital::Dead => return,
+            // Its exit is on its way, unless it has stopped its guardians: then an end that is asked for wakes them.
+            Vital::Dead if server.is_found_dead => {
+                return self.dispatch(Trigger::Stop(EndCause::ServerExited));
+            }
+            Vital::Dead => {
+                server.is_found_dead = true;
+                self.timers.half_close = Some(Instant::now() + EXIT_TOLD);
+                return;
+            }
             Vital::Exiting => return self.note_half_close(),
             Vital::Alive => server.is_half_closed = true,
         }
