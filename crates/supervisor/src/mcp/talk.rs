@@ -125,6 +125,12 @@ impl Talk {
         self.initialize.as_ref().is_some_and(|said| said.answer.is_some())
     }
 
+    /// The id of the call that this answers, as the client wrote it.
+    pub(crate) fn written_id(&self, answer: &Envelope) -> Option<Vec<u8>> {
+        let call = self.calls.get(&answer.id_key()?);
+        call.map(|call| call.written.clone()).or_else(|| answer.id.clone())
+    }
+
     /// The method of a call in flight.
     pub(crate) fn method_of(&self, id: &[u8]) -> Option<&str> {
         self.calls.get(&id_key(id)).map(|call| call.method.as_str())

@@ -23,6 +23,8 @@ const JUST_STARTED: &str = "it has only just been started";
 pub(super) struct IdleFacts<'a> {
     pub(super) rules: &'a Rules,
     pub(super) phase: Phase,
+    /// The client has closed its end: the session is ending already.
+    pub(super) is_draining: bool,
     pub(super) conversation: &'a Conversation,
     /// Since the last message, or since the session began.
     pub(super) silent: Duration,
@@ -83,7 +85,7 @@ impl IdleFacts<'_> {
     pub(super) fn refusal(&self, load: ServerLoad) -> Option<String> {
         match self.phase {
             Phase::Asleep | Phase::FallingAsleep => return None,
-            Phase::Serving => {}
+            Phase::Serving if !self.is_draining => {}
             _ => return Some("it is not serving".into()),
         }
         match self.pipes {
@@ -128,6 +130,7 @@ impl IdleFacts<'_> {
     /// Whether silence alone can bring it to sleep.
     pub(super) fn may_think_of_sleep(&self) -> bool {
         self.phase == Phase::Serving
+            && !self.is_draining
             && self.pipes != Pipes::Direct
             && (self.conversation.has_answered() || self.conversation.is_unanswered())
     }

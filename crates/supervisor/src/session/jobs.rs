@@ -4,9 +4,9 @@
 //! whose answer needs the disk. A thread exists only while there is such work.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moored_containment::{ProcessIdentity, ProcessTable, RuntimeDir, SweptSession, sweep};
@@ -150,23 +150,27 @@ impl Jobs {
     }
 
     /// Answers an operator: whether the code on disk is newer takes reading it.
-    pub(super) fn answer_status(
-        &self,
-        mut status: Status,
-        code: Option<Code>,
-        answer: oneshot::Sender<Reply>,
-    ) {
+    pub(super) fn answer_status(&self, status: Status, code: Option<Code>, answer: oneshot::Sender<Reply>) {
         let Some(code) = code else {
             // The operator may have left.
             let _ = answer.send(Reply::Status(Box::new(status)));
             return;
         };
+        // Where there is no thread the operator goes without that.
+        let answer = Arc::new(Mutex::new(Some((status, answer))));
+        let unanswered = Arc::clone(&answer);
+        let reply = |asked: &Mutex<Option<(Status, oneshot::Sender<Reply>)>>, stale: Option<String>| {
+            let taken = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some((status, answer)) = taken {
+                let _ = answer.send(Reply::Status(Box::new(Status { stale, ..status })));
+            }
+        };
         self.run(
+            move |_| reply(&answer, code.stale()),
             move |_| {
-                status.stale = code.stale();
-                let _ = answer.send(Reply::Status(Box::new(status)));
+                reply(&unanswered, None);
+                None
             },
-            |_| None,
         );
     }
 

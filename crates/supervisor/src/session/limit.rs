@@ -189,7 +189,9 @@ pub(super) fn make_room_for_wake(
             std::thread::sleep(PAUSE);
         }
     }
-    wake();
+    if is_wanted() {
+        wake();
+    }
 }
 
 fn ask_to_sleep(awake: &[Awake], patience: Duration) -> bool {

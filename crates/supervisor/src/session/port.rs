@@ -20,7 +20,9 @@ pub(crate) enum Received {
     /// It will say no more, and may still read. `at` is when that was noticed.
     Eof { kind: EofKind, at: Instant },
     /// Its end is closed, but what it said last has not been read yet.
-    HungUp,
+    HungUp { kind: EofKind, at: Instant },
+    /// Its end was closed by a client after all, at that time.
+    Bound(Instant),
     /// It is dead.
     Gone,
 }
@@ -54,9 +56,13 @@ pub(crate) trait ClientPort {
         hand_over: &mut dyn FnMut(Piece<'_>),
     ) -> Poll<Received>;
 
-    /// Ready once when the client's end is closed ([`Received::HungUp`]) or the client dead, though not all that it said has
-    /// been read.
+    /// Ready once when the client's end is closed ([`Received::HungUp`]), and once when the client is dead, though not all that it
+    /// said has been read.
     fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Received>;
+
+    /// The client will say no more. Ready once when it is dead, and once when its end turns out to have been closed by a client
+    /// that is bound to see us gone ([`Received::Bound`]).
+    fn poll_after_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received>;
 
     /// Queues a message for the client.
     fn send(&mut self, message: ToClient<'_>);
@@ -64,33 +70,35 @@ pub(crate) trait ClientPort {
     /// Queues what a server wrote to stderr, or a line of our own. May be dropped where the client does not read it.
     fn send_stderr(&mut self, bytes: &[u8]);
 
-    /// Whatever comes next for the client begins a line.
-    fn end_line(&mut self);
+    /// Whatever comes next for the client begins a line. For ports that send bytes, not messages.
+    fn end_line(&mut self) {}
 
     /// Writes some of what is queued. Pending if nothing is.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Flushed>;
 
-    /// Bytes that wait to be read by the client.
+    /// Bytes that wait to be read by the client. Much of it keeps the session from reading the server: a port that shrinks it
+    /// elsewhere than in [`ClientPort::poll_flush`] wakes the task.
     fn backlog(&self) -> usize;
 
     /// Whether messages pass through it. If not, the server has the client's own pipes, and the port only watches them.
-    fn relays(&self) -> bool;
+    fn relays(&self) -> bool {
+        true
+    }
 
     /// Whether a program may be at the other end, rather than a terminal or a file.
-    fn has_client(&self) -> bool;
+    fn has_client(&self) -> bool {
+        true
+    }
 
     /// Whether the client can still read what it is sent.
     fn can_read(&self) -> bool;
 
     /// The server says no more, and lives: the client sees EOF as it would without us.
-    fn close_output(&mut self);
+    fn close_output(&mut self) {}
 
     /// The server reads no more, and lives: the client's writes fail as they would without us. That the client has left is
     /// noticed by its reading no more, from then on.
-    fn close_input(&mut self);
-
-    /// A server that sleeps needs no memory of its port.
-    fn shrink(&mut self);
+    fn close_input(&mut self) {}
 
     /// Nothing more will be sent. Waits until what is queued is written, as long as the client takes any of it within
     /// `patience`.

@@ -22,6 +22,8 @@ const READ_AHEAD: usize = 256 << 10;
 /// More than this is not kept for a server that is still to come: what the client says next waits in its own pipe.
 const MOST_PENDING: usize = 1 << 20;
 const SCRATCH: usize = 64 << 10;
+/// Enough to read the message that wakes a server.
+const SLEEPING_SCRATCH: usize = 4 << 10;
 
 /// One step that was made.
 #[derive(Debug)]
@@ -171,7 +173,6 @@ impl<P: ClientPort, S: RunningServer> Pump<P, S> {
     /// Memory that a sleeping server does not need.
     pub(super) fn shrink(&mut self) {
         self.scratch = Vec::new();
-        self.port.shrink();
     }
 
     /// Bytes of the server's stderr, as the last step read them.
@@ -187,8 +188,9 @@ impl<P: ClientPort, S: RunningServer> Pump<P, S> {
         conversation: &mut Conversation,
         next: &mut FollowUps,
     ) -> Poll<IoStep> {
-        if self.scratch.is_empty() {
-            self.scratch = vec![0; SCRATCH];
+        let wanted = if self.server.is_some() { SCRATCH } else { SLEEPING_SCRATCH };
+        if self.scratch.len() < wanted {
+            self.scratch = vec![0; wanted];
         }
         if let Poll::Ready(step) = self.poll_writes(cx) {
             return Poll::Ready(step);
@@ -265,7 +267,7 @@ impl<P: ClientPort, S: RunningServer> Pump<P, S> {
         next: &mut FollowUps,
     ) -> Poll<Received> {
         if self.is_client_over {
-            return Poll::Pending;
+            return self.port.poll_after_eof(cx);
         }
         if self.is_backpressured(conversation) {
             return self.port.poll_hangup(cx);

@@ -6,7 +6,7 @@ use crate::relay::Bytes;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToClient<'a> {
     pub(crate) bytes: Bytes<'a>,
-    /// The id of the client's request that this answers, as it stands in the message.
+    /// The id of the client's request that this answers, as the client wrote it. None for a batch of answers.
     pub(crate) answers: Option<Vec<u8>>,
     pub(crate) author: Author,
 }

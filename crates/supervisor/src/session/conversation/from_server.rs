@@ -31,16 +31,17 @@ impl Conversation {
         if self.replayed(&envelope, &line, &mut effects)
             || self.talk.is_known(&envelope, &line)
             || self.is_outlived(&envelope)
+            || self.is_answered_already(&envelope)
         {
             return effects;
         }
+        let answers = if envelope.is_response() { self.talk.written_id(&envelope) } else { None };
         let lists_tools = self.rules.info_tool
             && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
         if let ServerSaid::Initialized { name, version } = self.talk.hear_server(&envelope, &line, now) {
             effects.next.initialized = Some(ServerInfo { name, version });
         }
         let line = if lists_tools { self.with_info_tool(line) } else { line };
-        let answers = if envelope.is_response() { envelope.id } else { None };
         effects.pass(line, answers);
         effects
     }
@@ -50,6 +51,14 @@ impl Conversation {
     pub(super) fn is_outlived(&self, envelope: &Envelope) -> bool {
         self.server == Server::FallingAsleep
             && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
+    }
+
+    /// What is left of a crashed server's tree may answer a call that was answered with an error.
+    fn is_answered_already(&self, envelope: &Envelope) -> bool {
+        self.server == Server::Leaving
+            && envelope.is_response()
+            && envelope.real_id().is_some_and(|id| self.talk.method_of(id).is_none())
+            && !self.talk.ends_stream(envelope)
     }
 
     /// Whether the message was an answer to what we said again.

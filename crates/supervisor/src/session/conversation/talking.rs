@@ -94,9 +94,9 @@ impl Conversation {
         self.pending.bytes()
     }
 
-    /// The server that runs has been told all that the client said.
-    pub(in crate::session) fn has_told_all(&self) -> bool {
-        self.replay.is_none() && self.pending.is_empty()
+    /// The server is still to be told something that the client said.
+    pub(in crate::session) fn is_telling(&self) -> bool {
+        self.server == Server::Present && (self.replay.is_some() || !self.pending.is_empty())
     }
 
     pub(in crate::session) fn is_replaying(&self) -> bool {
@@ -157,8 +157,16 @@ impl Conversation {
 
     /// The server is being ended.
     pub(in crate::session) fn server_leaves(&mut self) {
-        if self.server == Server::Present {
-            self.server = Server::Leaving;
+        match self.server {
+            Server::Present => self.server = Server::Leaving,
+            // There will be no other one that could answer.
+            Server::FallingAsleep => {
+                self.server = Server::Leaving;
+                if let Some(line) = self.unanswered.take() {
+                    self.talk.hear_client(&Envelope::of(&line), &line);
+                }
+            }
+            Server::Absent | Server::Leaving | Server::Refused(_) => {}
         }
     }
 

@@ -91,7 +91,7 @@ impl ServerLife {
             Phase::Queued(why) => queued(why, trigger),
             Phase::Dequeued(cause) => dequeued(cause, trigger),
             Phase::Starting(why) => starting(why, trigger),
-            Phase::Doomed(cause) => doomed(cause, trigger),
+            Phase::Doomed { why, cause, from } => doomed(why, cause, from, trigger),
             Phase::Serving => self.serving(trigger),
             Phase::Interrupted => interrupted(trigger),
             Phase::Ending(cause) => ending(cause, trigger),
@@ -137,8 +137,6 @@ impl ServerLife {
                 AfterCrash::CoolFor(cooling) => {
                     (Phase::Tripped, vec![FailCalls, FailPending, SetTimer(Timer::Phase, cooling)])
                 }
-                // The client waits for an answer, and not for long.
-                AfterCrash::StartAfter(_) if self.is_draining => start(StartReason::Restart, self.limit),
                 AfterCrash::StartAfter(pause) => (Phase::BackingOff, vec![SetTimer(Timer::Phase, pause)]),
             },
             Trigger::Signal(signal) => terminate(signal.cause()),
@@ -153,9 +151,10 @@ impl ServerLife {
         match (self.phase, trigger) {
             (_, Trigger::Signal(signal)) => over(signal.cause()),
             (_, Trigger::Stop(cause)) => over(cause),
-            (Phase::Asleep, Trigger::Message | Trigger::Eof { .. }) => start(StartReason::Wake, self.limit),
-            // A client that waits for answers does not wait for the pause.
-            (Phase::BackingOff, Trigger::Fired(_) | Trigger::Eof { .. }) => {
+            (Phase::Asleep, Trigger::Message) => start(StartReason::Wake, self.limit),
+            (Phase::BackingOff, Trigger::Fired(_)) => start(StartReason::Restart, self.limit),
+            // A client that waits for answers before it leaves does not wait for the pause.
+            (Phase::BackingOff, Trigger::Message) if self.is_draining => {
                 start(StartReason::Restart, self.limit)
             }
             // Its calls have been refused.

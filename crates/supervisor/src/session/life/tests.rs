@@ -137,7 +137,8 @@ proptest! {
                     ),
                     "{before:?}"
                 );
-                prop_assert!(matches!(life.phase(), Phase::Starting(_) | Phase::Doomed(_)));
+                let is_starting = matches!(life.phase(), Phase::Starting(_) | Phase::Doomed { .. });
+                prop_assert!(is_starting);
             }
         }
     }
@@ -167,10 +168,10 @@ fn a_call_in_flight_is_answered_before_the_ladder_begins() {
 
 #[test]
 fn f05_a_call_before_eof_starts_a_server_that_sleeps_falls_asleep_or_backs_off() {
-    let asleep = [Trigger::Hibernate, Trigger::TreeGone, eof(1)];
+    let asleep = [Trigger::Hibernate, Trigger::TreeGone, eof(1), Trigger::Message];
     let falling_asleep = [Trigger::Hibernate, eof(1), Trigger::TreeGone, Trigger::Message];
-    let backing_off = [crash(), Trigger::TreeGone, eof(1)];
-    let crashed = [crash(), eof(1), Trigger::TreeGone];
+    let backing_off = [crash(), Trigger::TreeGone, eof(1), Trigger::Message];
+    let crashed = [crash(), eof(1), Trigger::TreeGone, Trigger::Message];
     for (way, reason) in [
         (asleep.as_slice(), StartReason::Wake),
         (falling_asleep.as_slice(), StartReason::Wake),

@@ -15,7 +15,7 @@ pub(super) type Next = (Phase, Vec<Order>);
 pub(super) fn caused_by_eof(phase: Phase) -> Phase {
     match phase {
         Phase::Ending(_) => Phase::Ending(EndCause::ClientEof),
-        Phase::Doomed(_) => Phase::Doomed(EndCause::ClientEof),
+        Phase::Doomed { why, from, .. } => Phase::Doomed { why, cause: EndCause::ClientEof, from },
         Phase::Dequeued(_) => Phase::Dequeued(EndCause::ClientEof),
         Phase::Ended(cause) if cause != EndCause::StartFailed => Phase::Ended(EndCause::ClientEof),
         other => other,
@@ -26,7 +26,7 @@ pub(super) fn caused_by_eof(phase: Phase) -> Phase {
 pub(super) fn may_drain(phase: Phase) -> bool {
     !matches!(
         phase,
-        Phase::Ended(_) | Phase::Ending(_) | Phase::Doomed(_) | Phase::Dequeued(_) | Phase::Interrupted
+        Phase::Ended(_) | Phase::Ending(_) | Phase::Doomed { .. } | Phase::Dequeued(_) | Phase::Interrupted
     )
 }
 
@@ -44,13 +44,13 @@ pub(super) fn start(why: StartReason, limit: Limit) -> Next {
 pub(super) fn without_client(phase: Phase, cause: EndCause) -> Next {
     match phase {
         Phase::Serving => close(cause),
-        Phase::Starting(_) => (Phase::Doomed(cause), vec![]),
+        Phase::Starting(why) => (Phase::Doomed { why, cause, from: Rung::Close }, vec![]),
         Phase::FallingAsleep | Phase::Crashed => (Phase::Ending(cause), vec![]),
         // ^C is often followed by the end of the client: no reason for less patience.
         Phase::Interrupted | Phase::Ending(_) => (phase, vec![CloseInput]),
         Phase::Queued(StartReason::First) => (Phase::Dequeued(cause), vec![LeaveQueue]),
         Phase::Queued(_) | Phase::Asleep | Phase::BackingOff | Phase::Tripped => over(cause),
-        Phase::Dequeued(_) | Phase::Doomed(_) | Phase::Ended(_) => (phase, vec![]),
+        Phase::Dequeued(_) | Phase::Doomed { .. } | Phase::Ended(_) => (phase, vec![]),
     }
 }
 
@@ -83,7 +83,8 @@ pub(super) fn dequeued(cause: EndCause, trigger: Trigger) -> Next {
     match trigger {
         // A stdin that was at its end from the start is no reason not to run.
         Trigger::RoomMade if cause == EndCause::ClientEof => {
-            (Phase::Doomed(cause), vec![Start(StartReason::First)])
+            let why = StartReason::First;
+            (Phase::Doomed { why, cause, from: Rung::Close }, vec![Start(why)])
         }
         Trigger::RoomMade => over(cause),
         Trigger::NoRoom => over(EndCause::StartFailed),
@@ -99,20 +100,23 @@ pub(super) fn starting(why: StartReason, trigger: Trigger) -> Next {
         Trigger::StartFailed if why == StartReason::First => over(EndCause::StartFailed),
         // The client is still there: its calls fail, and the next one is another try.
         Trigger::StartFailed => (Phase::Asleep, vec![FailCalls, FailPending]),
-        Trigger::Signal(signal) => (Phase::Doomed(signal.cause()), vec![]),
-        Trigger::Stop(cause) => (Phase::Doomed(cause), vec![]),
+        Trigger::Signal(signal) => {
+            (Phase::Doomed { why, cause: signal.cause(), from: Rung::Terminate }, vec![])
+        }
+        Trigger::Stop(cause) => (Phase::Doomed { why, cause, from: Rung::Close }, vec![]),
         // Messages wait. There is no server to which anything else could happen.
         _ => (Phase::Starting(why), vec![]),
     }
 }
 
-pub(super) fn doomed(cause: EndCause, trigger: Trigger) -> Next {
+pub(super) fn doomed(why: StartReason, cause: EndCause, from: Rung, trigger: Trigger) -> Next {
     match trigger {
-        Trigger::Started if matches!(cause, EndCause::Signal(_)) => terminate(cause),
-        Trigger::Started => close(cause),
+        Trigger::Started => (Phase::Ending(cause), vec![CloseInput, End(from)]),
+        // A first start that failed says so by the exit code; the client of a later one has left.
         Trigger::StartFailed => over(cause),
-        // The first reason stays.
-        _ => (Phase::Doomed(cause), vec![]),
+        // The first reason stays, but a signal shortens the ladder.
+        Trigger::Signal(_) => (Phase::Doomed { why, cause, from: Rung::Terminate }, vec![]),
+        _ => (Phase::Doomed { why, cause, from }, vec![]),
     }
 }
 

@@ -16,8 +16,12 @@ pub(in crate::session) enum Phase {
     /// The client left before there was room for a first start; what came of making room is waited for.
     Dequeued(EndCause),
     Starting(StartReason),
-    /// It is being started, and ended as soon as it is there.
-    Doomed(EndCause),
+    /// It is being started, and ended from this rung as soon as it is there.
+    Doomed {
+        why: StartReason,
+        cause: EndCause,
+        from: Rung,
+    },
     Serving,
     /// ^C was passed on.
     Interrupted,

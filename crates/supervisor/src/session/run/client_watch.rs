@@ -1,7 +1,8 @@
 //! The client of a `run` while it lives: its death, and who closed its end of our stdin.
 //!
 //! A client is bound to see us gone by the bound of the ladder; a pipeline, whose writer has left, waits for nothing but the
-//! answers. Which of the two it was is looked up on a thread when our stdin has ended, because it takes a look at every process.
+//! answers. A client that is no ancestor of ours is looked for on a thread when our stdin has ended, because that takes a look at
+//! every process; until it is found, the end of our stdin is taken for a pipeline's.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -46,17 +47,28 @@ impl ClientWatch {
         Poll::Ready(())
     }
 
-    /// Our stdin has ended: says who closed it.
-    pub(super) fn poll_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+    /// Our stdin has ended: says who closed it, as far as it is known now.
+    pub(super) fn eof(&mut self) -> Received {
         let may_hold_stdin = self.process.as_ref().is_none_or(|process| process.stdin.is_possible());
         if may_hold_stdin {
-            return Poll::Ready(Received::Eof { kind: EofKind::Client, at: Instant::now() });
+            return Received::Eof { kind: EofKind::Client, at: Instant::now() };
         }
         let writers = &mut self.writers;
-        let (at, kind) = self.eof.get_or_insert_with(|| (Instant::now(), look_at_end(writers.take())));
+        let (at, _) = self.eof.get_or_insert_with(|| (Instant::now(), look_at_end(writers.take())));
+        Received::Eof { kind: EofKind::Pipeline, at: *at }
+    }
+
+    /// Ready once when the client is dead, and once when a client is found that closed its end.
+    pub(super) fn poll_after_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        if self.poll_gone(cx).is_ready() {
+            return Poll::Ready(Received::Gone);
+        }
+        let Some((at, kind)) = &mut self.eof else { return Poll::Pending };
+        let at = *at;
         // Without a thread it is as if no process had been seen.
         let kind = ready!(Pin::new(kind).poll(cx)).unwrap_or(EofKind::Pipeline);
-        Poll::Ready(Received::Eof { kind, at: *at })
+        self.eof = None;
+        if kind == EofKind::Client { Poll::Ready(Received::Bound(at)) } else { Poll::Pending }
     }
 }
 

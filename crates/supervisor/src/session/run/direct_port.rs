@@ -47,11 +47,14 @@ impl ClientPort for DirectPort {
         if self.client.poll_gone(cx).is_ready() {
             return Poll::Ready(Received::Gone);
         }
-        if let Some(hangup) = &mut self.hangup {
-            ready!(hangup.poll(cx));
-            self.hangup = None;
-        }
-        self.client.poll_eof(cx)
+        let Some(hangup) = &mut self.hangup else { return Poll::Pending };
+        ready!(hangup.poll(cx));
+        self.hangup = None;
+        Poll::Ready(self.client.eof())
+    }
+
+    fn poll_after_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        self.client.poll_after_eof(cx)
     }
 
     fn send(&mut self, _message: ToClient<'_>) {
@@ -63,8 +66,6 @@ impl ClientPort for DirectPort {
             self.to_stderr.push(bytes);
         }
     }
-
-    fn end_line(&mut self) {}
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Flushed> {
         let Some(stderr) = self.stderr.as_mut().filter(|_| !self.to_stderr.is_empty()) else {
@@ -95,12 +96,6 @@ impl ClientPort for DirectPort {
     fn can_read(&self) -> bool {
         true
     }
-
-    fn close_output(&mut self) {}
-
-    fn close_input(&mut self) {}
-
-    fn shrink(&mut self) {}
 
     async fn finish(&mut self, patience: Duration) {
         while !self.to_stderr.is_empty() && self.stderr.is_some() {

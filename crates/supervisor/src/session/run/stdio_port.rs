@@ -34,8 +34,6 @@ pub(super) struct StdioPort {
     to_client: Queue,
     to_stderr: Queue,
     client: ClientWatch,
-    /// Our stdin has ended.
-    is_at_eof: bool,
     /// Our stdout is closed when what is queued is written.
     is_output_over: bool,
     /// Our stdout, watched for having no reader, where our stdin cannot tell any more that the client has left.
@@ -58,7 +56,6 @@ impl StdioPort {
             to_client: Queue::default(),
             to_stderr: Queue::default(),
             client,
-            is_at_eof: false,
             is_output_over: false,
             unread_stdout: None,
             hangup: None,
@@ -74,7 +71,7 @@ impl StdioPort {
         hand_over: &mut dyn FnMut(Piece<'_>),
     ) -> Poll<Received> {
         let Some(stdin) = self.stdin.as_mut() else {
-            return if self.is_at_eof { self.client.poll_eof(cx) } else { self.poll_no_reader(cx) };
+            return self.poll_no_reader(cx);
         };
         Poll::Ready(match ready!(stdin.poll_read(cx, scratch)) {
             Ok(read) if read > 0 => {
@@ -86,9 +83,8 @@ impl StdioPort {
             // An error is EOF too.
             _ => {
                 self.stdin = None;
-                self.is_at_eof = true;
                 self.splitter.finish(hand_over);
-                return self.client.poll_eof(cx);
+                self.client.eof()
             }
         })
     }
@@ -181,7 +177,15 @@ impl ClientPort for StdioPort {
             self.hangup = Hangup::of(io::stdin().as_fd()).ok();
         }
         let Some(hangup) = &mut self.hangup else { return Poll::Pending };
-        hangup.poll(cx).map(|()| Received::HungUp)
+        ready!(hangup.poll(cx));
+        Poll::Ready(match self.client.eof() {
+            Received::Eof { kind, at } => Received::HungUp { kind, at },
+            other => other,
+        })
+    }
+
+    fn poll_after_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        self.client.poll_after_eof(cx)
     }
 
     fn send(&mut self, message: ToClient<'_>) {
@@ -241,8 +245,6 @@ impl ClientPort for StdioPort {
             ignore("close our own stdin", File::open("/dev/null").and_then(|null| Ok(dup2_stdin(&null)?)));
         }
     }
-
-    fn shrink(&mut self) {}
 
     async fn finish(&mut self, patience: Duration) {
         self.stdin = None;

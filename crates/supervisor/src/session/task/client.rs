@@ -23,11 +23,12 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         match *step {
             IoStep::Client(Received::Eof { kind, at }) => self.client_eof(kind, at),
             IoStep::Client(Received::Gone) => self.client_gone(),
-            IoStep::Client(Received::HungUp) => {
+            IoStep::Client(Received::HungUp { kind, at }) => {
                 // What it said last is still to be read, but not for ever.
-                let patience = self.eof_patience(EofKind::Client, Instant::now());
+                let patience = self.eof_patience(kind, at);
                 self.timers.hangup = Some(Instant::now() + patience);
             }
+            IoStep::Client(Received::Bound(at)) => self.client_bound(at),
             IoStep::ClientDeaf => self.dispatch(Trigger::ClientGone),
             IoStep::Stderr(read) => {
                 let bytes = self.pump.stderr_bytes(read).to_vec();
@@ -51,6 +52,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         };
         let patience = self.eof_patience(kind, at);
         self.dispatch(Trigger::Eof { wanted, patience });
+    }
+
+    /// Its end was closed by a client that is to see the tree gone by the bound: the answers are not waited for any longer.
+    fn client_bound(&mut self, at: Instant) {
+        let patience = self.eof_patience(EofKind::Client, at);
+        if self.life.is_draining() && self.timers.drain.is_some() {
+            self.timers.drain = Some(Instant::now() + patience);
+        }
     }
 
     pub(super) fn client_gone(&mut self) {

@@ -66,6 +66,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         IdleFacts {
             rules: &self.spec.rules,
             phase: self.life.phase(),
+            is_draining: self.life.is_draining(),
             conversation: &self.conversation,
             silent: self.pump.last_activity.unwrap_or(self.began).elapsed(),
             lived: server.map(|server| server.since.elapsed()),
@@ -99,16 +100,18 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         let lifetime = self.spec.rules.max_lifetime?;
         let facts = self.idle_facts();
         let due = self.pump.server.as_ref()?.since + lifetime;
+        if !facts.may_think_of_sleep() {
+            return None;
+        }
         if due > Instant::now() {
-            return facts.may_think_of_sleep().then_some(due);
+            return Some(due);
         }
         let load = self.server_load();
         if load.unread > 0 {
             return self.last_idle_check.map(|at| at + READ_AGAIN);
         }
         // Due already, and busy then: looked at again when something has passed.
-        let is_worth_waiting = facts.refusal(load).is_none();
-        (facts.may_think_of_sleep() && is_worth_waiting).then_some(due)
+        facts.refusal(load).is_none().then_some(due)
     }
 
     pub(super) fn consider_sleep(&mut self, now: Instant) {

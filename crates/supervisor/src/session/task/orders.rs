@@ -1,5 +1,7 @@
 //! What follows from a trigger: `life` says it, this carries it out.
 
+use std::time::Duration;
+
 use moored_containment::{Rung, ServerExit};
 use rustix::process::Signal as UnixSignal;
 use tokio::time::Instant;
@@ -12,6 +14,9 @@ use crate::session::conversation::{Effects, Failed, FollowUps};
 use crate::session::life::{Order, Phase, Timer, Trigger, within_bound};
 use crate::session::port::ClientPort;
 use crate::session::server::{RunningServer, StartServer};
+
+/// How long a server has the machine to itself at its start: history and the sweep can wait.
+const STARTUP: Duration = Duration::from_millis(150);
 
 impl<P: ClientPort, S: StartServer> Session<P, S> {
     /// Asks what follows, and does it.
@@ -37,12 +42,17 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             self.conversation.server_leaves();
         }
         if now == Phase::Tripped {
-            let name = &self.spec.launch.name;
-            self.conversation
-                .refuse_calls(format!("`{name}` crashes again and again, and is not started for a while"));
+            self.refuse_calls();
         } else if before == Phase::Tripped {
             self.conversation.take_calls();
         }
+    }
+
+    /// No server is started for a while: calls are refused at once.
+    pub(super) fn refuse_calls(&mut self) {
+        let name = &self.spec.launch.name;
+        self.conversation
+            .refuse_calls(format!("`{name}` crashes again and again, and is not started for a while"));
     }
 
     pub(super) fn carry_out(&mut self, order: Order) {
@@ -65,6 +75,9 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
 
     pub(super) fn start(&mut self, why: StartReason) {
         (self.end.exit, self.end.report) = (None, None);
+        if why == StartReason::First {
+            self.timers.startup = Some(Instant::now() + STARTUP);
+        }
         self.start_under_way = Some(self.starter.start(why));
     }
 
@@ -84,8 +97,8 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
 
     /// The server's stdin is closed when it has been told all that the client said.
     pub(super) fn close_input(&mut self) {
-        let has_told_all = self.conversation.has_told_all() || !self.life.has_server();
-        if let Some(server) = self.pump.server.as_mut().filter(|_| self.is_input_over && has_told_all) {
+        let is_due = self.is_input_over && !self.conversation.is_telling();
+        if let Some(server) = self.pump.server.as_mut().filter(|_| is_due) {
             server.close_input();
         }
     }
@@ -123,8 +136,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             self.timers.replay = None;
             self.close_input();
         }
-        if self.life.is_draining() && self.conversation.is_quiet() {
+        // Without a relay no answer is seen.
+        if !self.life.is_draining() || !self.pump.port.relays() {
+            return;
+        }
+        if self.conversation.is_quiet() {
             self.dispatch(Trigger::Quiet);
+        } else if self.conversation.has_pending() {
+            self.dispatch(Trigger::Message);
         }
     }
 

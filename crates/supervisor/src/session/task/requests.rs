@@ -9,7 +9,7 @@ use tracing::debug;
 
 use super::session::Session;
 use crate::control::{Reply, Request, RunState, Status, StopBy};
-use crate::event::EndCause;
+use crate::event::{EndCause, StartReason};
 use crate::session::door::Asked;
 use crate::session::life::{Phase, Trigger};
 use crate::session::port::ClientPort;
@@ -97,17 +97,20 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
 
     fn run_state(&self) -> RunState {
         match self.life.phase() {
-            Phase::Queued(_) | Phase::Dequeued(_) | Phase::Starting(_) | Phase::Doomed(_) => {
+            // A server that is to wake counts as awake when there is room for it.
+            Phase::Queued(StartReason::Wake) | Phase::Asleep => RunState::Hibernating,
+            Phase::Queued(_) | Phase::Dequeued(_) | Phase::Starting(_) | Phase::Doomed { .. } => {
                 RunState::Starting
             }
+            // A server that crashed keeps its place among the instances.
+            Phase::Crashed | Phase::BackingOff => RunState::Starting,
             Phase::Serving if self.life.is_draining() => RunState::Ending,
             Phase::Serving if self.conversation.has_answered() || !self.pump.port.relays() => {
                 RunState::Running
             }
             Phase::Serving => RunState::Starting,
             Phase::Interrupted | Phase::Ending(_) | Phase::FallingAsleep => RunState::Ending,
-            Phase::Crashed | Phase::BackingOff | Phase::Tripped => RunState::BackingOff,
-            Phase::Asleep => RunState::Hibernating,
+            Phase::Tripped => RunState::BackingOff,
             Phase::Ended(_) => RunState::Ended,
         }
     }

@@ -27,9 +27,6 @@ use crate::session::reporter::Reporter;
 use crate::session::server::{RunningServer, ServerEvent, StartFuture, StartServer};
 use crate::superseding::Superseded;
 
-/// How long a server has the machine to itself at its start: history and the sweep can wait.
-const STARTUP: Duration = Duration::from_millis(150);
-
 /// What a session is made of.
 pub(in crate::session) struct SessionParts<P, S> {
     pub(in crate::session) spec: ServerSpec,
@@ -172,7 +169,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             log: host.log,
             jobs: Jobs::new(),
             waiters: Waiters::default(),
-            timers: Timers { startup: Some(Instant::now() + STARTUP), ..Timers::default() },
+            timers: Timers::default(),
             commands,
             crashes,
             server: ServerKnowledge {
@@ -196,6 +193,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             session.register();
         }
         if let Some(found) = crashed {
+            session.timers.startup = Some(Instant::now());
             session.begin_tripped(found.exit_code);
         }
         orders.into_iter().for_each(|order| session.carry_out(order));

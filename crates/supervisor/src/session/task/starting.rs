@@ -46,8 +46,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         self.end.is_crash_loop = true;
         self.end.exit_code = Some(code);
         let name = self.spec.launch.name.clone();
-        self.conversation
-            .refuse_calls(format!("`{name}` crashes again and again, and is not started for a while"));
+        self.refuse_calls();
         self.warn(&format!(
             "`{name}` has crashed too often within the last minute (last exit {code}) and is not started"
         ));
@@ -85,13 +84,15 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     /// The thread that made room holds its turn to count until the server has woken.
     pub(super) fn wake_room(&mut self, woken: std_mpsc::Sender<()>) {
         self.dispatch(Trigger::RoomMade);
-        self.waiters.woken = Some(woken);
+        if matches!(self.life.phase(), Phase::Starting(_)) {
+            self.waiters.woken = Some(woken);
+        }
     }
 
     pub(super) fn start_finished(&mut self, started: Result<S::Server, StartError>) {
-        let why = match self.life.phase() {
-            Phase::Starting(why) => why,
-            _ => StartReason::First,
+        let (Phase::Starting(why) | Phase::Doomed { why, .. }) = self.life.phase() else {
+            // A start is waited for in these two phases only.
+            return;
         };
         match started {
             Ok(running) => self.started(running, why),
@@ -125,7 +126,8 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             self.jobs.look_at_code(&self.spec);
         }
         self.dispatch(Trigger::Started);
-        if self.life.has_server() {
+        // Its client may have left meanwhile: what it said before counts as said.
+        if self.life.has_server() || self.conversation.has_pending() {
             let effects = self.conversation.server_started();
             self.apply(effects);
             if self.conversation.is_replaying() {

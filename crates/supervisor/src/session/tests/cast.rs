@@ -61,6 +61,13 @@ impl ClientPort for TestPort {
         Poll::Pending
     }
 
+    fn poll_after_eof(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        match self.said.poll_recv(cx) {
+            Poll::Ready(Some(FromClient::Gone)) => Poll::Ready(Received::Gone),
+            _ => Poll::Pending,
+        }
+    }
+
     fn send(&mut self, message: ToClient<'_>) {
         let value = |bytes: &[u8]| serde_json::from_slice(bytes).expect("JSON");
         let answers = message.answers.as_deref().map(value);
@@ -72,8 +79,6 @@ impl ClientPort for TestPort {
 
     fn send_stderr(&mut self, _bytes: &[u8]) {}
 
-    fn end_line(&mut self) {}
-
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Flushed> {
         Poll::Pending
     }
@@ -82,23 +87,9 @@ impl ClientPort for TestPort {
         0
     }
 
-    fn relays(&self) -> bool {
-        true
-    }
-
-    fn has_client(&self) -> bool {
-        true
-    }
-
     fn can_read(&self) -> bool {
         !self.got.is_closed()
     }
-
-    fn close_output(&mut self) {}
-
-    fn close_input(&mut self) {}
-
-    fn shrink(&mut self) {}
 
     async fn finish(&mut self, _patience: Duration) {}
 }

@@ -1,4 +1,4 @@
-//! Many sessions in one process: each has a registration of its own, and they limit and supersede each other as processes would.
+//! Many sessions in one process: each has a registration of its own, and they limit each other as processes would.
 
 use std::path::PathBuf;
 use std::time::Duration;
