@@ -236,7 +236,7 @@ impl Playing {
     pub(crate) fn assert_no_files(&self) {
         let moored_was_killed = self.moored.is_some_and(|moored| self.killed.contains(&moored.pid));
         let is_moored_s = |path: &PathBuf| path.extension().is_some_and(|e| e == "run" || e == "sock");
-        let mut found = self.scene.runtime_files();
+        let mut found = self.scene.files_but_spool();
         found.retain(|path| !(moored_was_killed && is_moored_s(path)));
         assert!(found.is_empty(), "{:?}: {found:?}", self.scene.user);
     }

@@ -14,7 +14,7 @@ const INITIALIZE_GIVEN_UP: Duration = Duration::from_mins(2);
 pub(super) const BEGINNING: Duration = Duration::from_secs(10);
 
 /// The call that follows the answer to `initialize` may be on its way for so long.
-const NEXT_CALL: Duration = Duration::from_millis(250);
+const FIRST_CALL: Duration = Duration::from_millis(250);
 
 const JUST_STARTED: &str = "it has only just been started";
 
@@ -74,11 +74,16 @@ impl IdleFacts<'_> {
         let is_young = self.lived.is_some_and(|lived| lived < BEGINNING);
         if self.waiting() > 0 || load.unread > 0 {
             Some(self.busy())
-        } else if is_young && (!self.conversation.has_answered() || self.silent < NEXT_CALL) {
+        } else if is_young && (!self.conversation.has_answered() || self.expects_first_call()) {
             Some(JUST_STARTED.into())
         } else {
             None
         }
+    }
+
+    /// The client may have its answer to `initialize`, and its first call may be on its way.
+    fn expects_first_call(&self) -> bool {
+        !self.conversation.has_calls() && self.silent < FIRST_CALL
     }
 
     /// Why it cannot be put to sleep now.

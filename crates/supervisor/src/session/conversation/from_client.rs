@@ -25,6 +25,7 @@ impl Conversation {
             refuse(&mut effects, &envelope, &line, Failure::NotStarted, why);
             return effects;
         }
+        self.has_calls |= envelope.is_request() && envelope.method() != Some("initialize");
         if self.is_for_us(&envelope, &line) {
             self.talk.hear_client(&envelope, &line);
             effects.next.info_wanted.extend(envelope.real_id().map(<[u8]>::to_vec));

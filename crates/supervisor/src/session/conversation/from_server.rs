@@ -88,7 +88,7 @@ impl Conversation {
     pub(super) fn caught_up(&mut self, changes: Vec<u8>, effects: &mut Effects<'_>) {
         self.replay = None;
         effects.tell(changes);
-        if self.server == Server::Present {
+        if self.server != Server::FallingAsleep {
             self.release_pending(effects);
         }
     }

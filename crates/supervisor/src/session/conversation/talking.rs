@@ -53,6 +53,8 @@ pub(in crate::session) struct Conversation {
     pub(super) unanswered: Option<Vec<u8>>,
     /// Whether the server has a `get_server_info` of its own.
     pub(super) has_own_info: bool,
+    /// Whether the client has called something besides `initialize`.
+    pub(super) has_calls: bool,
 }
 
 impl Conversation {
@@ -66,6 +68,7 @@ impl Conversation {
             pending: Pending::default(),
             unanswered: None,
             has_own_info: false,
+            has_calls: false,
         }
     }
 
@@ -96,7 +99,7 @@ impl Conversation {
 
     /// The server is still to be told something that the client said.
     pub(in crate::session) fn is_telling(&self) -> bool {
-        self.server == Server::Present && (self.replay.is_some() || !self.pending.is_empty())
+        self.replay.is_some() || self.server == Server::Present && !self.pending.is_empty()
     }
 
     pub(in crate::session) fn is_replaying(&self) -> bool {
@@ -106,6 +109,11 @@ impl Conversation {
     /// The server has answered `initialize`, or (in the era without one) anything.
     pub(in crate::session) fn has_answered(&self) -> bool {
         self.talk.is_settled()
+    }
+
+    /// The client has called something besides `initialize`.
+    pub(in crate::session) fn has_calls(&self) -> bool {
+        self.has_calls
     }
 
     /// Nothing but `initialize` is in flight, and it was never answered.

@@ -125,15 +125,15 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         if why != StartReason::First {
             self.jobs.look_at_code(&self.spec);
         }
-        self.dispatch(Trigger::Started);
         // Its client may have left meanwhile: what it said before counts as said.
-        if self.life.has_server() || self.conversation.has_pending() {
+        if matches!(self.life.phase(), Phase::Starting(_)) || self.conversation.has_pending() {
             let effects = self.conversation.server_started();
             self.apply(effects);
             if self.conversation.is_replaying() {
                 self.timers.replay = Some(Instant::now() + REPLAY);
             }
         }
+        self.dispatch(Trigger::Started);
         self.close_input();
     }
 

@@ -89,3 +89,29 @@ async fn removed(path: PathBuf) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// A session that makes room for its wake is not awake: two of them do not wait for each other.
+#[tokio::test]
+async fn two_sessions_that_are_called_at_once_wake_one_after_the_other() {
+    let (path, folder) = folder();
+    let limited = || Rules { max_instances: Some(1), ..Rules::default() };
+    let mut first = Scene::within(limited(), echo(), Some(&folder));
+    first.initialize().await;
+    let mut second = Scene::within(limited(), echo(), Some(&folder));
+    second.initialize().await;
+    let mut third = Scene::within(limited(), echo(), Some(&folder));
+    third.initialize().await;
+    third.close();
+    third.ended().await;
+    let began = tokio::time::Instant::now();
+    first.call(1, "ping");
+    second.call(1, "ping");
+    first.hear().await;
+    second.hear().await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    for scene in [first, second] {
+        scene.close();
+        scene.ended().await;
+    }
+    removed(path).await;
+}

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use moored_containment::{EndReport, Ladder, ProcessIdentity, ServerExit, StartError};
+use moored_containment::{EndReport, Ladder, ProcessIdentity, Rung, ServerExit, StartError};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead as _, AsyncWrite as _, AsyncWriteExt as _, BufReader};
 use tokio::io::{DuplexStream, ReadBuf, duplex};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::event::{StartReason, Started};
 use crate::session::server::{
@@ -105,14 +106,19 @@ async fn play(
     let (later, mut due) = mpsc::unbounded_channel::<Value>();
     let mut unanswered = 0;
     let mut is_over = false;
+    let mut terminated_at = None;
     loop {
         let message = tokio::select! {
             biased;
-            // An ordinary server ends at SIGTERM, and at EOF when it has answered.
+            // An ordinary server ends at SIGTERM, which comes after the grace, and at EOF when it has answered.
             order = ordered.recv() => match order {
-                Some(Ladder { from: moored_containment::Rung::Close, .. }) if unanswered > 0 => continue,
+                Some(Ladder { from: Rung::Close, grace, .. }) => {
+                    terminated_at = Some(Instant::now() + grace);
+                    continue;
+                }
                 _ => return ServerExit::Code(0),
             },
+            () = until(terminated_at) => return ServerExit::Signal(15),
             Some(answer) = due.recv() => {
                 unanswered -= 1;
                 write(&mut stdout, &answer).await;
@@ -146,6 +152,13 @@ async fn play(
             Act::Exit(code) => return ServerExit::Code(code),
             Act::Nothing => {}
         }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -214,3 +214,38 @@ async fn what_the_server_asks_reaches_the_client_and_its_answer_the_server() {
     scene.close();
     scene.ended().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_dies_while_its_last_call_is_answered_is_not_waited_for() {
+    let script: Script = Arc::new(|_, message| match message["method"].as_str() {
+        Some("slow") => Act::AnswerLater(Duration::from_secs(600), json!("too late")),
+        _ => answered(message),
+    });
+    let mut scene = Scene::new(Rules::default(), script);
+    scene.initialize().await;
+    scene.call(1, "slow");
+    scene.close();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    scene.die();
+    let began = Instant::now();
+    scene.ended().await;
+    // The ladder begins at once, and is cut to what is left of the bound.
+    assert!(began.elapsed() <= Duration::from_millis(3500), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_said_to_a_sleeping_server_before_it_died_reaches_the_server() {
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    let script: Script = Arc::new(move |number, message| {
+        seen.lock().expect("seen").push((number, message["method"].as_str().unwrap_or_default().to_owned()));
+        answered(message)
+    });
+    let mut scene = Scene::new(sleeping_after(60), script);
+    scene.initialize().await;
+    scene.until("hibernated").await;
+    scene.say(&json!({"jsonrpc": "2.0", "method": "notifications/last"}));
+    scene.die();
+    scene.ended().await;
+    assert!(told.lock().expect("told").contains(&(1, "notifications/last".to_owned())), "{told:?}");
+}
