@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{Process, ProcessIdentity, ProcessTable, Record, SessionId, StrengthLevel};
-use moored_supervisor::berth::{self, Facts, Found};
-use moored_supervisor::control::{Reply, Request, RunState, Status};
+use moored_registry::berth::{self, Facts, Found};
+use moored_registry::control::{Reply, Request, RunState, Status};
+use moored_registry::superseding::{APART, Superseded};
 use moored_supervisor::event::{Counters, RunId};
-use moored_supervisor::superseding::{APART, Superseded};
 use serde::Serialize;
 
 use crate::operator::{Operator, OperatorError};

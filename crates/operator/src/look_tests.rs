@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use moored_containment::{Command, Contained, Ladder, Recording, RuntimeDir, Stdio};
-use moored_supervisor::berth::Berth;
+use moored_registry::berth::Berth;
 use moored_supervisor::event::Client;
 use moored_testkit::wait_until;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use moored_containment::{Layer, Strength, StrengthLevel};
 use serde::Serialize;
 
-use moored_supervisor::control::RunState;
+use moored_registry::control::RunState;
 
 /// Who started a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

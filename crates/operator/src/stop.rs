@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{EndReport, ProcessIdentity};
-use moored_supervisor::control::{Reply, Request, StopBy};
+use moored_registry::control::{Reply, Request, StopBy};
 use serde::Serialize;
 
 use crate::look::Live;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use moored_containment::RuntimeDir;
-use moored_supervisor::berth::{Berth, Facts};
-use moored_supervisor::control::RunState;
+use moored_registry::berth::{Berth, Facts};
+use moored_registry::control::RunState;
 use moored_supervisor::event::{Begun, Counters, EndCause, Ended, Event, RunId, What};
 use moored_supervisor::ledger::{Ledger as _, MemoryStore};
 use moored_supervisor::places::StateDir;

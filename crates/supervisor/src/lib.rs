@@ -18,11 +18,7 @@
 //! | [`boot_time`] | the clock that start ticks count on |
 
 mod background;
-pub mod berth;
-pub mod boot_time;
-pub mod control;
 pub mod event;
-mod held_process;
 pub mod ledger;
 pub mod log;
 mod mcp;
@@ -31,4 +27,3 @@ pub mod places;
 pub mod records;
 mod relay;
 pub mod session;
-pub mod superseding;

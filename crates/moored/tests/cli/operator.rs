@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use moored_containment::{ProcessIdentity, RuntimeDir};
-use moored_supervisor::berth::{Berth, Facts};
+use moored_registry::berth::{Berth, Facts};
 use moored_supervisor::event::{Client, RunId};
 use moored_testkit::wait_until;
 use serde_json::{Value, json};

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use super::row::to_line;
 use super::{Ledger, LedgerError};
 use crate::event::{Event, RunId};
-use crate::places::{open_plain, private_file, private_folder};
+use crate::places::private_folder;
+use moored_registry::private_files::{open_plain, private_file};
 
 const WHOLE: &str = "events";
 const TAKEN: &str = "taken";

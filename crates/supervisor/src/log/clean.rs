@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Limits;
 use crate::event::RunId;
-use crate::places::open_plain;
+use moored_registry::private_files::open_plain;
 
 /// A log, as it lies in its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]

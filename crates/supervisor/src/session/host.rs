@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use moored_containment::{ProcessIdentity, RuntimeDir};
 use moored_launch::ServerSpec;
 
-use crate::berth::Facts;
 use crate::event::{Begun, Client, Event, RunId, What};
+use moored_registry::berth::Facts;
 
 /// Told of everything that happens to a session.
 pub type EventSink = Box<dyn FnMut(Event) + Send>;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use moored_containment::RuntimeDir;
 use serde_json::{Value, json};
 
-use crate::berth::{self, Facts};
-use crate::control::{Reply, Request, RunState, Status};
+use moored_registry::berth::{self, Facts};
+use moored_registry::control::{Reply, Request, RunState, Status};
 
 /// Up to how many instances are well, where nobody set a limit.
 const HEALTHY: u32 = 9;

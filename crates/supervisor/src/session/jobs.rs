@@ -14,14 +14,14 @@ use moored_launch::{OverLimit, ServerSpec};
 use tokio::sync::{mpsc, oneshot};
 
 use super::code::Code;
-use super::crashes::Crashes;
 use super::info::server_info;
-use super::limit::{NoRoom, make_room, make_room_for_wake};
-use crate::berth::{self, Berth, Facts};
-use crate::control::{Reply, Status};
 use crate::mcp::{Failure, error_line, info_tool};
 use crate::on_thread::on_thread;
-use crate::superseding::{APART, Superseded};
+use moored_registry::berth::{self, Berth, Facts};
+use moored_registry::control::{Reply, Status};
+use moored_registry::crashes::Crashes;
+use moored_registry::limit::{NoRoom, make_room, make_room_for_wake};
+use moored_registry::superseding::{APART, Superseded};
 
 /// How long a thread that has made room for a wake waits for it, so that the next one to count sees it.
 const WAKE_SEEN: Duration = Duration::from_secs(1);

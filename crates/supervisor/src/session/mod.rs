@@ -26,15 +26,12 @@
 mod code;
 mod contained;
 mod conversation;
-mod crashes;
-mod door;
 mod ending;
 mod host;
 mod idle;
 mod info;
 mod jobs;
 mod life;
-mod limit;
 mod outcome;
 mod pid_file;
 mod port;
@@ -49,7 +46,7 @@ mod task;
 mod tests;
 
 pub use host::{EventSink, Housekeeping, LogSink, SessionHost};
-pub use limit::NoRoom;
+pub use moored_registry::limit::NoRoom;
 pub use outcome::{RunError, RunOutcome};
 pub use pid_file::remove_if_dead as remove_dead_pid_file;
 pub use run::run;

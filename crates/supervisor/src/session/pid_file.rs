@@ -11,9 +11,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 
-use crate::berth::Facts;
-use crate::boot_time::age_of;
-use crate::places::open_plain;
+use moored_registry::berth::Facts;
+use moored_registry::boot_time::age_of;
+use moored_registry::private_files::open_plain;
 
 /// Somebody else's server has that file, and lives.
 #[derive(Debug, thiserror::Error)]

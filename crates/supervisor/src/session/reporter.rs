@@ -3,8 +3,8 @@
 //! A server has the machine to itself for its first moments: events wait until then, because a listener writes files.
 
 use super::host::{EventSink, begun, event};
-use crate::berth::Facts;
 use crate::event::{Counters, EndCause, Ended, Event, What};
+use moored_registry::berth::Facts;
 
 pub(super) struct Reporter {
     facts: Facts,

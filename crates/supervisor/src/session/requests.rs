@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use moored_containment::EndReport;
 use tokio::sync::oneshot;
 
-use super::door::Asked;
 use super::life::{Phase, Trigger};
 use super::port::ClientPort;
 use super::server::{RunningServer, StartServer};
 use super::task::Session;
-use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::EndCause;
+use moored_registry::control::{Reply, Request, RunState, Status, StopBy};
+use moored_registry::door::Asked;
 
 /// Who waits for something that the session does.
 #[derive(Debug, Default)]

@@ -7,16 +7,16 @@ use std::time::Duration;
 use moored_containment::StartError;
 use tokio::time::Instant;
 
-use super::door::Door;
 use super::life::{Phase, Trigger};
-use super::limit::NoRoom;
 use super::pid_file::PidFile;
 use super::port::ClientPort;
 use super::pump::LiveServer;
 use super::server::{RunningServer, StartServer};
 use super::task::{Session, not_findable};
-use crate::berth::{self, Berth};
 use crate::event::{EndCause, StartReason, What};
+use moored_registry::berth::{self, Berth};
+use moored_registry::door::Door;
+use moored_registry::limit::NoRoom;
 
 /// How long a server that was started again may take to answer what it is told again.
 const REPLAY: Duration = Duration::from_secs(60);

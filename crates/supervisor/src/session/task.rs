@@ -15,8 +15,6 @@ use tokio::time::Instant;
 
 use super::code::Code;
 use super::conversation::{Conversation, ConversationRules, Effects, Failed, FollowUps};
-use super::crashes::Crashes;
-use super::door::{Asked, Door};
 use super::host::{Housekeeping, LogSink, SessionHost};
 use super::idle::{IdleDecision, IdleFacts, Pipes};
 use super::jobs::{BackgroundResult, Jobs, ServerTree, StartedProcesses};
@@ -29,11 +27,13 @@ use super::pump::{IoStep, Pump};
 use super::reporter::Reporter;
 use super::requests::Waiters;
 use super::server::{RunningServer, ServerEvent, StartFuture, StartServer, Vital};
-use crate::berth::{Berth, Facts};
-use crate::boot_time::{since_boot, ticks_since_boot};
 use crate::event::{EndCause, SleepReason, StartReason, What};
 use crate::mcp::Failure;
-use crate::superseding::Superseded;
+use moored_registry::berth::{Berth, Facts};
+use moored_registry::boot_time::{since_boot, ticks_since_boot};
+use moored_registry::crashes::Crashes;
+use moored_registry::door::{Asked, Door};
+use moored_registry::superseding::Superseded;
 
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const STARTUP: Duration = Duration::from_millis(150);

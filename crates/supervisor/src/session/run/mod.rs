@@ -37,7 +37,7 @@ use super::host::{SessionHost, facts};
 use super::outcome::{RunError, RunOutcome};
 use super::port::ClientPort;
 use super::task::{Command, Session, SessionParts};
-use crate::berth::Facts;
+use moored_registry::berth::Facts;
 
 /// Runs a server for the client at the other end of our stdio, until one of them ends.
 ///

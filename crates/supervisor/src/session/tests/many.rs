@@ -7,9 +7,9 @@ use moored_containment::RuntimeDir;
 
 use super::cast::Scene;
 use super::script::echo;
-use crate::berth;
 use crate::event::{EndCause, RunId};
 use moored_launch::{OverLimit, Rules};
+use moored_registry::berth;
 
 fn folder() -> (PathBuf, RuntimeDir) {
     let path = std::env::temp_dir().join(format!("moored-many-{}", RunId::generate()));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::berth::Facts;
 use crate::boot_time::from_ticks;
-use crate::event::RunId;
+use crate::run_id::RunId;
 
 /// The entries of one config are started together. Where the same command comes up with another environment so much
 /// later, somebody has edited the entry.
@@ -50,7 +50,7 @@ impl Facts {
 
     /// Those that are alive in the order of their starts. Ids are in that of the wall clock, which may have been set since:
     /// they only decide between two of one tick.
-    pub(crate) fn order(&self) -> (u64, RunId) {
+    pub fn order(&self) -> (u64, RunId) {
         (self.moored.start_ticks, self.run)
     }
 
@@ -66,7 +66,7 @@ mod tests {
     use moored_containment::ProcessIdentity;
 
     use super::*;
-    use crate::event::Client;
+    use crate::berth::Client;
     use moored_launch::Key;
 
     /// A `run` of an entry, so many seconds after boot.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use moored_containment::{ProcessIdentity, ServerExit};
 
 use crate::boot_time::since_boot;
-use crate::places::{UNSURPRISED, open_plain, private_file};
+use crate::private_files::{UNSURPRISED, open_plain, private_file};
 use moored_launch::{CrashLimit, Key};
 
 const ENDING: &str = "crashes";
@@ -23,28 +23,28 @@ const LIMIT: CrashLimit = CrashLimit::DEFAULT;
 
 /// A server that has crashed too often lately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CrashLoop {
+pub struct CrashLoop {
     /// What it exited with last.
-    pub(super) exit_code: i32,
+    pub exit_code: i32,
     /// How long until it may be started again.
-    pub(super) pause: Duration,
+    pub pause: Duration,
 }
 
 /// The file of one entry for one client.
 #[derive(Clone, Debug)]
-pub(super) struct Crashes {
+pub struct Crashes {
     path: PathBuf,
 }
 
 impl Crashes {
     /// Clients that could not be seen count as one.
-    pub(super) fn of(folder: &Path, entry: Key, client: Option<ProcessIdentity>) -> Self {
+    pub fn of(folder: &Path, entry: Key, client: Option<ProcessIdentity>) -> Self {
         let (pid, ticks) = client.map_or((0, 0), |client| (client.pid, client.start_ticks));
         Self { path: folder.join(format!("{entry}.{pid}.{ticks}.{ENDING}")) }
     }
 
     /// If it has crashed too often lately.
-    pub(super) fn crash_loop(&self) -> Option<CrashLoop> {
+    pub fn crash_loop(&self) -> Option<CrashLoop> {
         let recent = self.recent();
         // The oldest of those that are too many: without it there is one less.
         let (age, _) = *recent.iter().rev().nth(LIMIT.crashes.saturating_sub(1) as usize)?;
@@ -66,7 +66,7 @@ impl Crashes {
     }
 
     /// Removes the files of entries that have not crashed lately: some are never started again.
-    pub(super) fn forget_old(folder: &Path) {
+    pub fn forget_old(folder: &Path) {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         for path in entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ENDING.as_ref()))
         {
@@ -78,7 +78,7 @@ impl Crashes {
     }
 
     /// It crashed. What cannot be written down is not remembered.
-    pub(super) fn note(&self, exit: Option<ServerExit>) {
+    pub fn note(&self, exit: Option<ServerExit>) {
         let code = exit.map_or(1, ServerExit::exit_code);
         let line = format!("{} {code}\n", since_boot().as_millis());
         // Appended in one call, so that two at once do not mix.
@@ -89,7 +89,7 @@ impl Crashes {
     }
 
     /// It works.
-    pub(super) fn forget(&self) {
+    pub fn forget(&self) {
         // Most have none.
         let _ = fs::remove_file(&self.path);
     }
@@ -98,7 +98,7 @@ impl Crashes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::RunId;
+    use crate::run_id::RunId;
 
     #[test]
     fn five_crashes_within_a_minute_are_too_many_until_it_works_again() {

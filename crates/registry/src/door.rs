@@ -20,13 +20,16 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A request, and where its answer goes.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) request: Request,
-    pub(super) answer: oneshot::Sender<Reply>,
+pub struct Asked {
+    /// What is asked.
+    pub request: Request,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<Reply>,
 }
 
+/// The control socket while it is open.
 #[derive(Debug)]
-pub(super) struct Door {
+pub struct Door {
     asked: mpsc::Receiver<Asked>,
     close: oneshot::Sender<()>,
     porter: JoinHandle<()>,
@@ -34,7 +37,7 @@ pub(super) struct Door {
 
 impl Door {
     /// Listens there. To be called on a runtime.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         let (ask, asked) = mpsc::channel(8);
         let (close, closed) = oneshot::channel();
@@ -43,12 +46,12 @@ impl Door {
     }
 
     /// The next request. Cancel safe.
-    pub(super) async fn asked(&mut self) -> Option<Asked> {
+    pub async fn asked(&mut self) -> Option<Asked> {
         self.asked.recv().await
     }
 
     /// Lets the last answers out.
-    pub(super) async fn close(self) {
+    pub async fn close(self) {
         let Self { asked, close, porter } = self;
         drop(asked);
         let _ = close.send(());

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Opened first, looked at then, and alive after that: whoever has the number now is who we mean, or it is gone
 /// (`Errno::SRCH`).
-pub(crate) fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
+pub fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
     let fd = pidfd_open(pid, PidfdFlags::empty())?;
     let is_it = ProcessIdentity::of(process.pid).is_ok_and(|now| now == *process);
@@ -20,7 +20,7 @@ pub(crate) fn hold(process: &ProcessIdentity) -> Result<OwnedFd, Errno> {
 }
 
 /// Lets a process go on that somebody stopped. Whether it is one of ours is the caller's to know.
-pub(crate) fn set_going(process: &ProcessIdentity) {
+pub fn set_going(process: &ProcessIdentity) {
     let is_stopped =
         ProcessTable::read().is_ok_and(|table| table.get(process).is_some_and(|row| row.state == 'T'));
     if is_stopped && let Ok(held) = hold(process) {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use moored_containment::RuntimeDir;
 
 use crate::berth::{self, Facts, Found};
-use crate::control::{Reply, Request, RunState, Status, StopBy};
-use crate::event::{RunId, SleepReason};
-use crate::places::{UNSURPRISED, private_file};
+use crate::control::{Reply, Request, RunState, SleepReason, Status, StopBy};
+use crate::private_files::{UNSURPRISED, private_file};
+use crate::run_id::RunId;
 use moored_launch::OverLimit;
 
 /// How long an instance may take to say how it is.
@@ -123,7 +123,7 @@ impl Drop for Turn {
 
 /// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some, or nobody
 /// wants it any more.
-pub(super) fn make_room<T>(
+pub fn make_room<T>(
     folder: &RuntimeDir,
     own: &Facts,
     limit: u32,
@@ -164,7 +164,7 @@ pub(super) fn make_room<T>(
 
 /// Makes room for a server that is to wake, and wakes it by `wake`, after which it counts. Its client waits for an answer,
 /// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
-pub(super) fn make_room_for_wake(
+pub fn make_room_for_wake(
     folder: &RuntimeDir,
     own: &Facts,
     limit: u32,

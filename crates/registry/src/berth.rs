@@ -17,15 +17,26 @@ use moored_launch::Key;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Reply, Request};
-use crate::event::{Client, RunId};
 use crate::held_process::set_going;
-use crate::places::open_plain;
+use crate::private_files::open_plain;
+use crate::run_id::RunId;
 
 const FILE: &str = "run";
 const SOCKET: &str = "sock";
 const DRAFT: &str = "draft";
 /// The turn of somebody who counts instances; see `session/limit`.
 const ROOM: &str = "room";
+
+/// Who asked for the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its number.
+    pub pid: u32,
+    /// Who it is, if it could be seen.
+    pub identity: Option<ProcessIdentity>,
+    /// What it is called: `claude`, `codex`, `node` ….
+    pub name: String,
+}
 
 /// What does not change while a `run` lives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
