@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{Process, ProcessIdentity, ProcessTable, Record, SessionId, StrengthLevel};
-use moored_registry::berth::{self, Facts, Found};
 use moored_registry::control::{Reply, Request, RunState, Status};
-use moored_registry::superseding::{APART, Superseded};
+use moored_registry::{APART, Superseded};
+use moored_registry::{RegisteredRun, RunInfo};
 use moored_supervisor::event::{Counters, RunId};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct Live {
     pub row: ServerRow,
     /// More of it.
     pub details: Details,
-    pub(super) found: Found,
+    pub(super) found: RegisteredRun,
     /// Its processes, so that they can be told from others later.
     pub(super) tree: Vec<ProcessIdentity>,
 }
@@ -72,17 +72,17 @@ impl Operator {
         let (mut all, mut records) = (Vec::new(), Vec::new());
         for folder in self.folders() {
             let unreadable = |source| OperatorError::Folder { folder: folder.path().to_path_buf(), source };
-            all.extend(berth::all(folder).map_err(unreadable)?);
+            all.extend(RegisteredRun::all(folder).map_err(unreadable)?);
             records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));
         }
-        all.sort_by_key(|found| found.facts.run);
+        all.sort_by_key(|found| found.info.run);
         let answers = ask_all(&all, PATIENCE);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
-        let facts: Vec<Facts> = all.iter().map(|found| found.facts.clone()).collect();
+        let facts: Vec<RunInfo> = all.iter().map(|found| found.info.clone()).collect();
         let pids: BTreeMap<RunId, u32> = facts.iter().zip(&answers).map(pid_of).collect();
         let live = all.into_iter().zip(answers).map(|(found, status)| {
             // Each of them knows only what it saw when it last looked; here all are in sight.
-            let newer = found.facts.superseded_by(&facts, APART);
+            let newer = found.info.superseded_by(&facts, APART);
             let status =
                 status.map(|status| Status { superseded_by: newer.or(status.superseded_by), ..status });
             (found, status)
@@ -92,7 +92,7 @@ impl Operator {
 }
 
 /// Asks all at once, each in a thread of its own: one that hangs keeps nobody waiting but for the patience of all.
-fn ask_all(all: &[Found], patience: Duration) -> Vec<Option<Status>> {
+fn ask_all(all: &[RegisteredRun], patience: Duration) -> Vec<Option<Status>> {
     let mut answers = vec![None; all.len()];
     let (tell, told) = mpsc::channel();
     for (index, found) in all.iter().enumerate() {
@@ -122,7 +122,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(facts: &Facts, status: Option<&Status>, records: &[Record]) -> Self {
+    fn of(facts: &RunInfo, status: Option<&Status>, records: &[Record]) -> Self {
         if let Some(status) = status {
             let guardians = status.guardians.clone();
             return Self { guardians, server: status.server, session: status.session };
@@ -149,19 +149,19 @@ impl Members {
 }
 
 /// The number of its server, or its own if there is none.
-fn pid_of((facts, status): (&Facts, &Option<Status>)) -> (RunId, u32) {
+fn pid_of((facts, status): (&RunInfo, &Option<Status>)) -> (RunId, u32) {
     let server = status.as_ref().and_then(|status| status.server);
     (facts.run, server.unwrap_or(facts.moored).pid)
 }
 
 fn joined(
-    found: Found,
+    found: RegisteredRun,
     status: Option<Status>,
     records: &[Record],
     table: &ProcessTable,
     pids: &BTreeMap<RunId, u32>,
 ) -> Live {
-    let (facts, status) = (&found.facts, status.as_ref());
+    let (facts, status) = (&found.info, status.as_ref());
     let members = Members::of(facts, status, records);
     let tree = members.tree(table);
     let measured: Vec<(ProcessRow, f64)> = tree.iter().map(|process| measure(process)).collect();
@@ -203,7 +203,7 @@ fn joined(
     Live { row, details, tree: tree.iter().map(|process| process.identity).collect(), found }
 }
 
-fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details {
+fn details(facts: &RunInfo, status: Option<&Status>, members: Members) -> Details {
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
     Details {
         answers: status.is_some(),
@@ -224,7 +224,7 @@ fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details 
 
 /// What is to be thought of it, and why.
 fn judge(
-    facts: &Facts,
+    facts: &RunInfo,
     status: Option<&Status>,
     table: &ProcessTable,
     pids: &BTreeMap<RunId, u32>,

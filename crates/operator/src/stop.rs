@@ -89,7 +89,7 @@ impl Live {
 
     fn stop(&self) -> Stopped {
         let begun = Instant::now();
-        self.found.set_going();
+        self.found.resume_if_stopped();
         let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, PATIENCE);
         let outcome = match outcome(answer) {
             // It was at its end already, and had closed its door.
@@ -105,7 +105,7 @@ impl Live {
     fn ends_by_itself(&self) -> bool {
         let until = Instant::now() + LAST_WORDS;
         // Could not look: it is there.
-        while self.found.facts.moored.is_alive().unwrap_or(true) {
+        while self.found.info.moored.is_alive().unwrap_or(true) {
             if Instant::now() > until {
                 return false;
             }
@@ -122,7 +122,7 @@ impl Live {
         Stopped {
             id: self.row.id.clone(),
             name: self.row.name.clone(),
-            moored_pid: self.found.facts.moored.pid,
+            moored_pid: self.found.info.moored.pid,
             survivors: still_there(&self.tree, kept),
             outcome,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

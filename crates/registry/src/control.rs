@@ -1,5 +1,5 @@
-//! What is said over a `run`'s control socket: one line of JSON asks, one line answers. The socket itself is `berth`'s
-//! and `session`'s; this file owns the words.
+//! The protocol of a session's control socket: one line of JSON asks, one line answers. The client side is
+//! [`RegisteredRun::ask`](crate::RegisteredRun::ask), the server side `control_server`; this file owns the words.
 
 use jiff::Timestamp;
 use moored_containment::{EndReport, ProcessIdentity, SessionId, Strength};

@@ -1,12 +1,25 @@
 //! Where a session is found while it lives. No SQL, no MCP: sessions of every kind register here.
 
-pub mod berth;
 pub mod boot_time;
 pub mod control;
-pub mod crashes;
-pub mod door;
-pub mod held_process;
-pub mod limit;
-pub mod private_files;
-pub mod run_id;
-pub mod superseding;
+mod control_server;
+mod crash_memory;
+mod held_process;
+mod limit;
+mod private_files;
+mod registered_run;
+mod registration;
+mod run_id;
+mod run_info;
+mod superseding;
+
+pub use control_server::{ControlRequest, ControlServer};
+pub use crash_memory::{CrashLoop, CrashMemory};
+pub use held_process::hold;
+pub use limit::{NoRoom, make_room, make_room_for_wake};
+pub use private_files::{NOFOLLOW_NONBLOCK, open_regular_file, private_file};
+pub use registered_run::{RegisteredRun, remove_dead};
+pub use registration::RunRegistration;
+pub use run_id::{ParseRunIdError, RunId};
+pub use run_info::{Client, RunInfo};
+pub use superseding::{APART, Superseded};

@@ -19,10 +19,10 @@ pub fn private_file() -> fs::OpenOptions {
 ///
 /// # Errors
 /// If it is none, or cannot be opened.
-pub fn open_plain(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(UNSURPRISED).open(path)?;
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(NOFOLLOW_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
 }
 
 /// Flags for opening a file that another program may have replaced by a link or a FIFO.
-pub const UNSURPRISED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+pub const NOFOLLOW_NONBLOCK: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::berth::Facts;
 use crate::boot_time::from_ticks;
 use crate::run_id::RunId;
+use crate::run_info::RunInfo;
 
 /// The entries of one config are started together. Where the same command comes up with another environment so much
 /// later, somebody has edited the entry.
@@ -21,7 +21,7 @@ pub struct Superseded {
     pub config_changed: bool,
 }
 
-impl Facts {
+impl RunInfo {
     /// A newer `run` among these that has taken this one's place: of the same entry for the same client, or of an entry
     /// that was edited, which is one that showed up at least `apart` later.
     pub fn superseded_by<'a>(
@@ -66,15 +66,15 @@ mod tests {
     use moored_containment::ProcessIdentity;
 
     use super::*;
-    use crate::berth::Client;
+    use crate::run_info::Client;
     use moored_launch::Key;
 
     /// A `run` of an entry, so many seconds after boot.
-    fn run(entry: u64, seconds: u64) -> Facts {
+    fn run(entry: u64, seconds: u64) -> RunInfo {
         let us = ProcessIdentity::of(std::process::id()).expect("us");
         let key = |number: u64| serde_json::from_value::<Key>(number.into()).expect("a key");
         let ticks = seconds * rustix::param::clock_ticks_per_second();
-        Facts {
+        RunInfo {
             run: RunId::generate(),
             moored: ProcessIdentity { start_ticks: ticks, ..us },
             moored_version: "0".into(),
@@ -92,9 +92,9 @@ mod tests {
         }
     }
 
-    fn of(all: &[Facts]) -> Vec<Option<(usize, bool)>> {
-        let at = |run: RunId| all.iter().position(|facts| facts.run == run).expect("one of them");
-        let judged = all.iter().map(|facts| facts.superseded_by(all, APART));
+    fn of(all: &[RunInfo]) -> Vec<Option<(usize, bool)>> {
+        let at = |run: RunId| all.iter().position(|info| info.run == run).expect("one of them");
+        let judged = all.iter().map(|info| info.superseded_by(all, APART));
         judged.map(|newer| newer.map(|newer| (at(newer.by), newer.config_changed))).collect()
     }
 
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn another_client_or_another_server_takes_nobodys_place() {
         let strangers = [
-            Facts { client: None, ..run(1, 200) },
-            Facts { cwd: "/tmp".into(), ..run(2, 200) },
-            Facts { server_key: serde_json::from_str("9").expect("a key"), ..run(3, 200) },
+            RunInfo { client: None, ..run(1, 200) },
+            RunInfo { cwd: "/tmp".into(), ..run(2, 200) },
+            RunInfo { server_key: serde_json::from_str("9").expect("a key"), ..run(3, 200) },
         ];
         for stranger in strangers {
             assert_eq!(of(&[run(1, 10), stranger])[0], None);

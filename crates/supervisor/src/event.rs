@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use moored_containment::{EndReport, ProcessIdentity, ServerExit, SessionId, Strength};
 use serde::{Deserialize, Serialize};
 
-pub use moored_registry::berth::Client;
+pub use moored_registry::Client;
 pub use moored_registry::control::{Counters, SleepReason};
-pub use moored_registry::run_id::{ParseRunIdError, RunId};
+pub use moored_registry::{ParseRunIdError, RunId};
 
 /// Something that happened to one `run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Where what outlives a `run` is kept: the folder of history and logs, and the names in it.
 //!
-//! What is alive is elsewhere: in the runtime folder, which is containment's and `berth`'s. To name a place touches no
+//! What is alive is elsewhere: in the runtime folder, which is containment's and `moored_registry`'s. To name a place touches no
 //! disk; only [`StateDir::prepare`] and its like make folders, and whoever calls them may have to wait for a slow one.
 
 use std::ffi::OsString;

@@ -9,7 +9,7 @@ use moored_containment::{ProcessIdentity, RuntimeDir};
 use moored_launch::ServerSpec;
 
 use crate::event::{Begun, Client, Event, RunId, What};
-use moored_registry::berth::Facts;
+use moored_registry::RunInfo;
 
 /// Told of everything that happens to a session.
 pub type EventSink = Box<dyn FnMut(Event) + Send>;
@@ -58,8 +58,8 @@ impl std::fmt::Debug for SessionHost {
 ///
 /// # Errors
 /// If our own process is not to be seen.
-pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client>) -> io::Result<Facts> {
-    Ok(Facts {
+pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client>) -> io::Result<RunInfo> {
+    Ok(RunInfo {
         run: host.run,
         moored: ProcessIdentity::of(std::process::id())?,
         moored_version: host.version.to_owned(),
@@ -88,7 +88,7 @@ fn as_text(path: &Path) -> PathBuf {
 }
 
 /// The first event of a session, which is the same from the session itself and from the one that finds it dead.
-pub(super) fn begun(facts: &Facts) -> Event {
+pub(super) fn begun(facts: &RunInfo) -> Event {
     let begun = Begun {
         moored: facts.moored,
         moored_version: facts.moored_version.clone(),
@@ -100,6 +100,6 @@ pub(super) fn begun(facts: &Facts) -> Event {
     Event { at: facts.started_at, ..event(facts, What::Begun(begun)) }
 }
 
-pub(super) fn event(facts: &Facts, what: What) -> Event {
+pub(super) fn event(facts: &RunInfo, what: What) -> Event {
     Event { at: Timestamp::now(), run: facts.run, server: facts.name.clone(), what }
 }

@@ -5,7 +5,7 @@ use std::io;
 use moored_containment::StartError;
 
 use crate::event::Ended;
-use moored_registry::limit::NoRoom;
+use moored_registry::NoRoom;
 
 /// How a session ended.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use super::port::ClientPort;
 use super::server::{RunningServer, StartServer};
 use super::task::Session;
 use crate::event::EndCause;
+use moored_registry::ControlRequest;
 use moored_registry::control::{Reply, Request, RunState, Status, StopBy};
-use moored_registry::door::Asked;
 
 /// Who waits for something that the session does.
 #[derive(Debug, Default)]
@@ -42,8 +42,8 @@ impl Waiters {
 }
 
 impl<P: ClientPort, S: StartServer> Session<P, S> {
-    pub(super) fn asked(&mut self, asked: Asked) {
-        let Asked { request, answer } = asked;
+    pub(super) fn asked(&mut self, asked: ControlRequest) {
+        let ControlRequest { request, answer } = asked;
         match request {
             Request::Status => self.jobs.answer_status(self.status(), self.server.code.clone(), answer),
             Request::Stop { by: StopBy::Operator } => self.stop(EndCause::Operator, answer),

@@ -14,9 +14,9 @@ use super::pump::LiveServer;
 use super::server::{RunningServer, StartServer};
 use super::task::{Session, not_findable};
 use crate::event::{EndCause, StartReason, What};
-use moored_registry::berth::{self, Berth};
-use moored_registry::door::Door;
-use moored_registry::limit::NoRoom;
+use moored_registry::ControlServer;
+use moored_registry::NoRoom;
+use moored_registry::{RegisteredRun, RunRegistration};
 
 /// How long a server that was started again may take to answer what it is told again.
 const REPLAY: Duration = Duration::from_secs(60);
@@ -25,14 +25,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     /// Takes a place in the runtime folder, if there is one.
     pub(super) fn register(&mut self) {
         let Some(folder) = &self.presence.folder else { return };
-        let taken = Berth::take(folder, &self.facts);
+        let taken = RunRegistration::take(folder, &self.facts);
         self.registered(taken);
     }
 
-    fn registered(&mut self, taken: io::Result<Berth>) {
-        let opened = taken.and_then(|berth| {
-            let control = Door::open(&berth.socket());
-            self.presence.berth = Some(berth);
+    fn registered(&mut self, taken: io::Result<RunRegistration>) {
+        let opened = taken.and_then(|registration| {
+            let control = ControlServer::open(&registration.socket());
+            self.presence.registration = Some(registration);
             self.presence.control = Some(control?);
             Ok(())
         });
@@ -69,7 +69,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         }
     }
 
-    pub(super) fn first_room(&mut self, room: Result<io::Result<Berth>, NoRoom>) {
+    pub(super) fn first_room(&mut self, room: Result<io::Result<RunRegistration>, NoRoom>) {
         match room {
             Ok(taken) => {
                 self.registered(taken);
@@ -137,10 +137,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
 
     fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
         let path = self.facts.pid_file.clone()?;
-        let all =
-            self.presence.folder.as_ref().and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
+        let all = self
+            .presence
+            .folder
+            .as_ref()
+            .and_then(|folder| RegisteredRun::all(folder).ok())
+            .unwrap_or_default();
         let others: Vec<_> =
-            all.into_iter().map(|found| found.facts).filter(|facts| facts.run != self.facts.run).collect();
+            all.into_iter().map(|found| found.info).filter(|facts| facts.run != self.facts.run).collect();
         match PidFile::write(&path, pid, self.server.version.as_deref(), &others) {
             Ok(file) => Some(file),
             Err(error) => {

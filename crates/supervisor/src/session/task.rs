@@ -29,11 +29,11 @@ use super::requests::Waiters;
 use super::server::{RunningServer, ServerEvent, StartFuture, StartServer, Vital};
 use crate::event::{EndCause, SleepReason, StartReason, What};
 use crate::mcp::Failure;
-use moored_registry::berth::{Berth, Facts};
+use moored_registry::CrashMemory;
+use moored_registry::Superseded;
 use moored_registry::boot_time::{since_boot, ticks_since_boot};
-use moored_registry::crashes::Crashes;
-use moored_registry::door::{Asked, Door};
-use moored_registry::superseding::Superseded;
+use moored_registry::{ControlRequest, ControlServer};
+use moored_registry::{RunInfo, RunRegistration};
 
 /// How long a server has the machine to itself at its start: history and the sweep can wait.
 const STARTUP: Duration = Duration::from_millis(150);
@@ -45,7 +45,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// What a session is made of.
 pub(super) struct SessionParts<P, S> {
     pub(super) spec: ServerSpec,
-    pub(super) facts: Facts,
+    pub(super) facts: RunInfo,
     pub(super) host: SessionHost,
     pub(super) port: P,
     pub(super) starter: S,
@@ -68,7 +68,7 @@ enum SessionEvent<S> {
     Started(Result<S, StartError>),
     Server(ServerEvent),
     Io(IoStep),
-    Asked(Option<Asked>),
+    Asked(Option<ControlRequest>),
     Job(BackgroundResult),
     Time,
 }
@@ -76,8 +76,8 @@ enum SessionEvent<S> {
 /// Where the session is found while it lives.
 pub(super) struct Presence {
     pub(super) folder: Option<RuntimeDir>,
-    pub(super) berth: Option<Berth>,
-    pub(super) control: Option<Door>,
+    pub(super) registration: Option<RunRegistration>,
+    pub(super) control: Option<ControlServer>,
 }
 
 /// When something is due.
@@ -127,7 +127,7 @@ pub(super) struct EndSoFar {
 
 pub(super) struct Session<P, S: StartServer> {
     pub(super) spec: ServerSpec,
-    pub(super) facts: Facts,
+    pub(super) facts: RunInfo,
     pub(super) life: ServerLife,
     pub(super) conversation: Conversation,
     pub(super) pump: Pump<P, S::Server>,
@@ -140,7 +140,7 @@ pub(super) struct Session<P, S: StartServer> {
     pub(super) waiters: Waiters,
     pub(super) timers: Timers,
     commands: mpsc::UnboundedReceiver<Command>,
-    pub(super) crashes: Option<Crashes>,
+    pub(super) crashes: Option<CrashMemory>,
     pub(super) server: ServerKnowledge,
     pub(super) end: EndSoFar,
     pub(super) began: Instant,
@@ -163,8 +163,8 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         let mut problems = Vec::new();
         let folder = host.folder.map_err(|error| problems.push(not_findable(&error))).ok();
         let client = facts.client.as_ref().and_then(|client| client.identity);
-        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key, client));
-        let crashed = crashes.as_ref().and_then(Crashes::crash_loop);
+        let crashes = folder.as_ref().map(|folder| CrashMemory::of(folder.path(), facts.entry_key, client));
+        let crashed = crashes.as_ref().and_then(CrashMemory::crash_loop);
         let limit = if spec.rules.max_instances.is_some() && folder.is_some() {
             Limit::Instances
         } else {
@@ -179,7 +179,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             pump: Pump::new(port),
             starter,
             start_under_way: None,
-            presence: Presence { folder, berth: None, control: None },
+            presence: Presence { folder, registration: None, control: None },
             reporter: Reporter::new(facts.clone(), host.events),
             log: host.log,
             jobs: Jobs::new(),
@@ -689,9 +689,9 @@ fn in_words(exit: ServerExit) -> String {
     }
 }
 
-async fn asked(control: Option<&mut Door>) -> Option<Asked> {
+async fn asked(control: Option<&mut ControlServer>) -> Option<ControlRequest> {
     match control {
-        Some(control) => control.asked().await,
+        Some(control) => control.next().await,
         None => std::future::pending().await,
     }
 }

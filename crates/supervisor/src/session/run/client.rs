@@ -18,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 use crate::event::Client;
 use crate::relay::watch;
 use moored_launch::server_name;
-use moored_registry::held_process::hold;
+use moored_registry::hold;
 
 /// How far up a holder is looked for: client, package runner, shells between.
 const GENERATIONS: usize = 8;
