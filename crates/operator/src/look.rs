@@ -14,8 +14,8 @@ use moored_supervisor::event::{Counters, RunId};
 use serde::Serialize;
 
 use crate::operator::{Operator, OperatorError};
-use crate::processes::{measure, seconds_since};
-use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
+use crate::processes::measure;
+use crate::row::{ClientRow, ContainmentRow, ProcessRow, ServerRow, Verdict};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -75,7 +75,7 @@ impl Operator {
             all.extend(RegisteredRun::all(folder).map_err(unreadable)?);
             records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));
         }
-        all.sort_by_key(|found| found.info.run);
+        all.sort_by_key(|found| found.info.order());
         let answers = ask_all(&all, PATIENCE);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
         let facts: Vec<RunInfo> = all.iter().map(|found| found.info.clone()).collect();
@@ -127,7 +127,7 @@ impl Members {
             let guardians = status.guardians.clone();
             return Self { guardians, server: status.server, session: status.session };
         }
-        let record = records.iter().find(|record| record.owner == facts.moored && !record.ended);
+        let record = record_of(facts, records);
         let mut guardians = record.map(|record| record.processes.clone()).unwrap_or_default();
         let server = (guardians.len() > 2).then(|| guardians.remove(2));
         guardians.truncate(2);
@@ -145,6 +145,16 @@ impl Members {
             (_, Some(server)) => table.get(server).into_iter().chain(table.descendants(server)).collect(),
             _ => Vec::new(),
         }
+    }
+}
+
+/// The record of its containment. A process with several sessions owns several records: which one it is has to be registered
+/// then.
+fn record_of<'a>(facts: &RunInfo, records: &'a [Record]) -> Option<&'a Record> {
+    let mut own = records.iter().filter(|record| record.owner == facts.moored && !record.ended);
+    match facts.session {
+        Some(session) => own.find(|record| record.id == session),
+        None => own.next().filter(|_| own.next().is_none()),
     }
 }
 
@@ -170,7 +180,7 @@ fn joined(
     let row = ServerRow {
         id: facts.run.to_string(),
         name: facts.name.clone(),
-        origin: Origin::Run,
+        origin: facts.origin,
         // Who does not answer cannot be asked; what has processes has been started.
         state: match status {
             Some(status) => status.state,
@@ -188,7 +198,7 @@ fn joined(
         started_at: facts.started_at,
         ended_at: None,
         exit_code: None,
-        uptime_seconds: seconds_since(&facts.moored),
+        uptime_seconds: facts.age().as_secs_f64(),
         rss_bytes: measured.iter().map(|(row, _)| row.rss_bytes).sum(),
         cpu_percent: measured.iter().map(|(_, cpu)| cpu).sum::<f64>().abs(),
         containment: status.and_then(|s| s.strength.as_ref()).map_or(unheld, ContainmentRow::from),

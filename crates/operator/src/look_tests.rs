@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use moored_containment::{Command, Contained, Ladder, Recording, RuntimeDir, Stdio};
-use moored_registry::RunRegistration;
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunRegistration};
 use moored_supervisor::event::Client;
 use moored_testkit::wait_until;
 use serde_json::{Value, json};
@@ -44,6 +45,9 @@ fn played(client: Option<Client>) -> Played {
         entry_key: serde_json::from_str("2").expect("a key"),
         client,
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: Some("/l/x.log".into()),
         pid_file: None,
@@ -240,4 +244,31 @@ fn a_run_that_only_says_that_it_has_ended_is_not_believed() {
     assert!(!stopped[0].is_gone());
     assert!(stopped[0].survivors.contains(&live.row.pid.expect("a server")), "{stopped:?}");
     liar.join().expect("it told its lies");
+}
+
+#[test]
+fn sessions_of_one_process_each_have_their_own_server_and_uptime() {
+    let played = played(None);
+    let mut other = Command::new("cat")
+        .stdin(Stdio::Pipe)
+        .recording(Recording::In(played.folder.clone()))
+        .spawn()
+        .expect("a server");
+    let facts = RunInfo {
+        run: RunId::generate(),
+        origin: Origin::Client,
+        session: Some(other.id()),
+        began_ms: Some(millis_since_boot().saturating_sub(100_000)),
+        ..played.facts.clone()
+    };
+    let registration = RunRegistration::take(&played.folder, &facts).expect("a registration");
+    let live = Operator::at(played.folder.clone()).look().expect("can look");
+    let [older, younger] = &live[..] else { panic!("{live:?}") };
+    assert_eq!((older.row.origin, younger.row.origin), (Origin::Client, Origin::Run));
+    assert!(older.row.uptime_seconds >= 100.0 && younger.row.uptime_seconds < 90.0, "{live:?}");
+    assert_eq!(older.row.pid, Some(other.identity().pid));
+    // Neither answers, and the younger has not registered which of the two containments is its own.
+    assert_eq!(younger.row.pid, None);
+    drop(registration);
+    other.end(Ladder::kill()).expect("a report");
 }

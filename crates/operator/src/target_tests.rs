@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use moored_containment::RuntimeDir;
+use moored_registry::boot_time::millis_since_boot;
 use moored_registry::control::RunState;
-use moored_registry::{RunInfo, RunRegistration};
+use moored_registry::{Origin, RunInfo, RunRegistration};
 use moored_supervisor::event::{Begun, Counters, EndCause, Ended, Event, RunId, What};
 use moored_supervisor::ledger::{Ledger as _, MemoryStore};
 use moored_supervisor::places::StateDir;
@@ -45,6 +46,9 @@ fn scene() -> Scene {
         entry_key: serde_json::from_str("2").expect("a key"),
         client: None,
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: Timestamp::UNIX_EPOCH,
         log_file: Some("/l/new.log".into()),
         pid_file: None,

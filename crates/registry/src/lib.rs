@@ -21,5 +21,5 @@ pub use private_files::{NOFOLLOW_NONBLOCK, open_regular_file, private_file};
 pub use registered_run::{RegisteredRun, remove_dead};
 pub use registration::RunRegistration;
 pub use run_id::{ParseRunIdError, RunId};
-pub use run_info::{Client, RunInfo};
+pub use run_info::{Client, Origin, RunInfo};
 pub use superseding::{APART, Superseded};

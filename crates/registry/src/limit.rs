@@ -12,7 +12,7 @@ use crate::control::{Reply, Request, RunState, SleepReason, Status, StopBy};
 use crate::private_files::{NOFOLLOW_NONBLOCK, private_file};
 use crate::registered_run::RegisteredRun;
 use crate::run_id::RunId;
-use crate::run_info::RunInfo;
+use crate::run_info::{Origin, RunInfo};
 use moored_launch::OverLimit;
 
 /// How long an instance may take to answer `Status`.
@@ -49,6 +49,8 @@ type Awake = (RegisteredRun, Option<Box<Status>>);
 /// Who is awake besides us, the longest silent first.
 fn awake(folder: &RuntimeDir, own: &RunInfo) -> Vec<Awake> {
     let others = RegisteredRun::all(folder).unwrap_or_default().into_iter();
+    // A server of a `moored-client` set is counted by the set's own limit, and only its host may end it.
+    let others = others.filter(|o| o.info.origin != Origin::Client);
     let others = others.filter(|o| o.info.server_key == own.server_key && o.info.run != own.run);
     let mut awake: Vec<Awake> = others
         .map(|found| {

@@ -25,7 +25,7 @@ pub struct RegisteredRun {
 }
 
 impl RegisteredRun {
-    /// Every live session that is registered in this folder, the oldest id first.
+    /// Every live session that is registered in this folder, the oldest first.
     ///
     /// # Errors
     /// If the folder cannot be read. A file in it that cannot be read or understood is passed over.
@@ -37,7 +37,7 @@ impl RegisteredRun {
                 found.push(Self { info, socket });
             }
         }
-        found.sort_by_key(|found| found.info.run);
+        found.sort_by_key(|found| found.info.order());
         Ok(found)
     }
 
@@ -148,8 +148,10 @@ mod tests {
     use moored_containment::ProcessIdentity;
 
     use super::*;
+    use crate::boot_time::millis_since_boot;
     use crate::registration::RunRegistration;
     use crate::run_id::RunId;
+    use crate::run_info::Origin;
 
     fn folder() -> (PathBuf, RuntimeDir) {
         let path = std::env::temp_dir().join(format!("moored-registration-{}", RunId::generate()));
@@ -169,6 +171,9 @@ mod tests {
             entry_key: serde_json::from_str("2").expect("a key"),
             client: None,
             client_holds_stdin: true,
+            origin: Origin::Run,
+            began_ms: Some(millis_since_boot()),
+            session: None,
             started_at: Timestamp::UNIX_EPOCH,
             log_file: None,
             pid_file: None,

@@ -1,12 +1,14 @@
 //! What a session says of itself in its registration file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use moored_containment::ProcessIdentity;
+use moored_containment::{ProcessIdentity, SessionId};
 use moored_launch::Key;
 use serde::{Deserialize, Serialize};
 
+use crate::boot_time::{from_ticks, since_boot};
 use crate::run_id::RunId;
 
 /// Who asked for the server.
@@ -18,6 +20,20 @@ pub struct Client {
     pub identity: Option<ProcessIdentity>,
     /// What it is called: `claude`, `codex`, `node` ….
     pub name: String,
+}
+
+/// What kind of program runs a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Origin {
+    /// `moored run`: one session, for the client at the other end of its stdio.
+    #[default]
+    Run,
+    /// `moored serve`: many sessions, for clients that speak HTTP.
+    Serve,
+    /// A program that has its servers from the `moored-client` library.
+    Client,
 }
 
 /// What does not change while a session lives: the content of its registration file. Other versions of moored read it.
@@ -44,7 +60,18 @@ pub struct RunInfo {
     /// Whether the client was seen to hold the other end of stdin. Older versions did not say.
     #[serde(default)]
     pub client_holds_stdin: bool,
-    /// When it began, by the wall clock.
+    /// What kind of program runs the session. Older versions knew only `run`.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The session's own start, in milliseconds since boot (`CLOCK_BOOTTIME`). Older versions ran one session per process, and
+    /// did not say: [`RunInfo::began`] has the start of the process for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ms: Option<u64>,
+    /// The containment of its server, where that stays the same for as long as the session is registered. One of `run` has a
+    /// new one after each wake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// When it began, by the wall clock: for people.
     pub started_at: Timestamp,
     /// Where the server's stderr is kept.
     pub log_file: Option<PathBuf>,
@@ -52,4 +79,25 @@ pub struct RunInfo {
     pub pid_file: Option<PathBuf>,
     /// How many instances of this server may be awake at once.
     pub max_instances: Option<u32>,
+}
+
+impl RunInfo {
+    /// When the session began, on the clock since boot.
+    #[must_use]
+    pub fn began(&self) -> Duration {
+        self.began_ms.map_or_else(|| from_ticks(self.moored.start_ticks), Duration::from_millis)
+    }
+
+    /// How long the session has lived, on a clock that does not step.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        since_boot().saturating_sub(self.began())
+    }
+
+    /// Sorts sessions by their starts. Ids are in the order of the wall clock, which may have been set since: they only decide
+    /// between two of the same millisecond.
+    #[must_use]
+    pub fn order(&self) -> (Duration, RunId) {
+        (self.began(), self.run)
+    }
 }

@@ -7,7 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use moored_containment::{ProcessIdentity, RuntimeDir};
-use moored_registry::{RunInfo, RunRegistration};
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunInfo, RunRegistration};
 use moored_supervisor::event::{Client, RunId};
 use moored_testkit::wait_until;
 use serde_json::{Value, json};
@@ -243,6 +244,9 @@ fn facts(moored: ProcessIdentity) -> RunInfo {
         entry_key: serde_json::from_str("2").expect("a key"),
         client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: None,
         pid_file: None,

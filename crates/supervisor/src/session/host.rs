@@ -9,7 +9,8 @@ use moored_containment::{ProcessIdentity, RuntimeDir};
 use moored_launch::ServerSpec;
 
 use crate::event::{Begun, Client, Event, RunId, What};
-use moored_registry::RunInfo;
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunInfo};
 
 /// Told of everything that happens to a session.
 pub type EventSink = Box<dyn FnMut(Event) + Send>;
@@ -70,6 +71,9 @@ pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client
         entry_key: spec.entry_key(),
         client,
         client_holds_stdin: false,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: Timestamp::now(),
         log_file: host.log_file.as_deref().map(as_text),
         pid_file: pid_file(spec).as_deref().map(as_text),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use moored_containment::RuntimeDir;
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &RunInfo, status: &S
         }
     }
     let limit = own.max_instances.unwrap_or(HEALTHY) as usize;
-    let uptime = uptime(own);
+    let uptime = own.age();
     json!({
         "success": true,
         "server_version": status.server_version,
@@ -44,7 +43,7 @@ pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &RunInfo, status: &S
 }
 
 fn process(facts: &RunInfo, status: Option<&Status>, is_current: bool) -> Value {
-    let uptime = uptime(facts);
+    let uptime = facts.age();
     json!({
         "pid": status.and_then(|status| status.server).map_or(facts.moored.pid, |server| server.pid),
         "is_current": is_current,
@@ -52,10 +51,6 @@ fn process(facts: &RunInfo, status: Option<&Status>, is_current: bool) -> Value 
         "uptime_formatted": formatted(uptime),
         "status": status.map_or(RunState::Starting, |status| status.state),
     })
-}
-
-fn uptime(facts: &RunInfo) -> Duration {
-    Duration::try_from(facts.started_at.duration_until(Timestamp::now())).unwrap_or_default()
 }
 
 /// `1h 0m`, `12m 3s`, `9s`.
