@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::operator::{Operator, OperatorError};
 use crate::processes::measure;
-use crate::row::{ClientRow, ContainmentRow, ProcessRow, ServerRow, Verdict};
+use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 
 /// How long all of them together have for their answers.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -215,6 +215,7 @@ fn joined(
 
 fn details(facts: &RunInfo, status: Option<&Status>, members: Members) -> Details {
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let counting = status.filter(|_| facts.origin != Origin::Client);
     Details {
         answers: status.is_some(),
         moored: facts.moored,
@@ -225,8 +226,9 @@ fn details(facts: &RunInfo, status: Option<&Status>, members: Members) -> Detail
         max_instances: facts.max_instances,
         silent_ms: status.map(|status| status.silent_ms),
         in_flight: status.map(|status| status.in_flight),
-        subscriptions: status.map(|status| status.subscriptions),
-        counters: status.map(|status| status.counters),
+        // A `moored-client` host does not count them.
+        subscriptions: counting.map(|status| status.subscriptions),
+        counters: counting.map(|status| status.counters),
         newer: status.and_then(|status| status.stale.clone()),
         superseded_by: status.and_then(|status| status.superseded_by),
     }

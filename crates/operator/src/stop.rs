@@ -11,6 +11,7 @@ use moored_registry::control::{Reply, Request, StopBy};
 use serde::Serialize;
 
 use crate::look::Live;
+use crate::row::Origin;
 
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -98,14 +99,24 @@ impl Live {
             }
             outcome => outcome,
         };
-        self.stopped(outcome, begun.elapsed())
+        self.stopped(self.with_host(outcome), begun.elapsed())
     }
 
-    /// Whether its moored ends soon, without being asked.
+    /// What could not be stopped names the program that it belongs to, where that is not moored.
+    fn with_host(&self, outcome: StopOutcome) -> StopOutcome {
+        match (outcome, &self.row.client) {
+            (StopOutcome::Failed { reason }, Some(host)) if self.row.origin == Origin::Client => {
+                let reason = format!("{reason}; it belongs to {} ({})", host.name, host.pid);
+                StopOutcome::Failed { reason }
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Whether it ends soon, without being asked.
     fn ends_by_itself(&self) -> bool {
         let until = Instant::now() + LAST_WORDS;
-        // Could not look: it is there.
-        while self.found.info.moored.is_alive().unwrap_or(true) {
+        while !self.found.has_ended() {
             if Instant::now() > until {
                 return false;
             }

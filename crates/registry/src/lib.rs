@@ -13,6 +13,9 @@ mod run_id;
 mod run_info;
 mod superseding;
 
+/// Times for people, as a registration and a [`Status`](control::Status) have them.
+pub use jiff::Timestamp;
+
 pub use control_server::{ControlRequest, ControlServer};
 pub use crash_memory::{CrashLoop, CrashMemory};
 pub use held_process::hold;

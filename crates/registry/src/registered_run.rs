@@ -14,7 +14,7 @@ use crate::held_process::resume_if_stopped;
 use crate::limit::ROOM;
 use crate::private_files::open_regular_file;
 use crate::registration::{DRAFT, FILE, SOCKET, path_of};
-use crate::run_info::RunInfo;
+use crate::run_info::{Origin, RunInfo};
 
 /// A session that was found by its registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +27,24 @@ pub struct RegisteredRun {
 impl RegisteredRun {
     /// Every live session that is registered in this folder, the oldest first.
     ///
+    /// The registration of a killed `moored-client` host is removed here; that of a killed moored is left to [`remove_dead`],
+    /// whose caller writes its end into history.
+    ///
     /// # Errors
     /// If the folder cannot be read. A file in it that cannot be read or understood is passed over.
     pub fn all(folder: &RuntimeDir) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for path in paths_with(folder, FILE)? {
-            if let Ok(Some(info)) = read_if_alive(&path) {
-                let socket = path_of(folder.path(), info.run, SOCKET);
-                found.push(Self { info, socket });
+            match read(&path) {
+                Ok((Holder::Alive, info)) => {
+                    let socket = path_of(folder.path(), info.run, SOCKET);
+                    found.push(Self { info, socket });
+                }
+                Ok((Holder::Dead, info)) if info.origin == Origin::Client => {
+                    // Another process may be removing it too.
+                    let _ = remove_if_dead(&path);
+                }
+                Ok((Holder::Dead, _)) | Err(_) => {}
             }
         }
         found.sort_by_key(|found| found.info.order());
@@ -68,6 +78,13 @@ impl RegisteredRun {
         }
     }
 
+    /// Whether the session has ended. One of `run` has when its process has; of the others, a process may have many.
+    pub fn has_ended(&self) -> bool {
+        let is_registered = || self.info.origin == Origin::Run || self.socket.with_extension(FILE).exists();
+        // A process that cannot be looked at counts as alive.
+        !self.info.moored.is_alive().unwrap_or(true) || !is_registered()
+    }
+
     /// Whether it takes no requests any more: its socket is there, and no process listens on it.
     pub fn has_closed(&self) -> bool {
         matches!(UnixStream::connect(&self.socket), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
@@ -98,8 +115,8 @@ fn holds_lock(pid: u32, inode: u64) -> bool {
     })
 }
 
-/// Removes the registrations of sessions that were killed, and returns what they had registered. Each is returned to one
-/// caller only, so that its end is written into history once.
+/// Removes the registrations of sessions that were killed, and returns what those had registered that belong into history: all
+/// but the ones of `moored-client` hosts. Each is returned to one caller only, so that its end is written down once.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -110,7 +127,11 @@ pub fn remove_dead(folder: &RuntimeDir) -> io::Result<Vec<RunInfo>> {
             let _ = fs::remove_file(leftover);
         }
     }
-    Ok(paths_with(folder, FILE)?.iter().filter_map(|path| remove_if_dead(path).ok().flatten()).collect())
+    Ok(paths_with(folder, FILE)?
+        .iter()
+        .filter_map(|path| remove_if_dead(path).ok().flatten())
+        .filter(|info| info.origin != Origin::Client)
+        .collect())
 }
 
 fn paths_with(folder: &RuntimeDir, wanted: &str) -> io::Result<Vec<PathBuf>> {
@@ -120,14 +141,23 @@ fn paths_with(folder: &RuntimeDir, wanted: &str) -> io::Result<Vec<PathBuf>> {
     paths.filter(|path| path.as_ref().map_or(true, is_ours)).collect()
 }
 
-/// What the file says, if its session lives.
-fn read_if_alive(path: &Path) -> io::Result<Option<RunInfo>> {
+/// Whether the process that registered a session still holds the lock.
+enum Holder {
+    Alive,
+    Dead,
+}
+
+fn read(path: &Path) -> io::Result<(Holder, RunInfo)> {
     let file = open_regular_file(path)?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Ok(Some(serde_json::from_reader(BufReader::new(&file))?)),
-        Err(TryLockError::Error(error)) => Err(error),
-        Ok(()) => Ok(None),
-    }
+    let holder = match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Holder::Alive,
+        Err(TryLockError::Error(error)) => return Err(error),
+        Ok(()) => {
+            file.unlock()?;
+            Holder::Dead
+        }
+    };
+    Ok((holder, serde_json::from_reader(BufReader::new(&file))?))
 }
 
 fn remove_if_dead(path: &Path) -> io::Result<Option<RunInfo>> {
@@ -151,7 +181,6 @@ mod tests {
     use crate::boot_time::millis_since_boot;
     use crate::registration::RunRegistration;
     use crate::run_id::RunId;
-    use crate::run_info::Origin;
 
     fn folder() -> (PathBuf, RuntimeDir) {
         let path = std::env::temp_dir().join(format!("moored-registration-{}", RunId::generate()));
@@ -242,5 +271,24 @@ mod tests {
         assert_eq!(remove_dead(&folder).expect("a folder").len(), 1);
         assert_eq!(remove_dead(&folder).expect("a folder"), []);
         fs::remove_dir(path).expect("nothing is left in it");
+    }
+
+    #[test]
+    fn what_a_dead_client_library_left_is_removed_by_the_next_look_and_is_not_for_history() {
+        for remove in [
+            |folder: &RuntimeDir| RegisteredRun::all(folder).map(|all| all.len()),
+            |folder: &RuntimeDir| remove_dead(folder).map(|dead| dead.len()),
+        ] {
+            let (path, folder) = folder();
+            let of_library = RunInfo { origin: Origin::Client, ..info() };
+            let registration = RunRegistration::take(&folder, &of_library).expect("a registration");
+            let (file, socket) = (registration.socket().with_extension(FILE), registration.socket());
+            let text = fs::read(&file).expect("the file");
+            drop(registration);
+            fs::write(&file, text).expect("a file that nobody locks");
+            fs::write(&socket, "").expect("a file");
+            assert_eq!(remove(&folder).expect("a folder"), 0);
+            fs::remove_dir(path).expect("nothing is left in it");
+        }
     }
 }

@@ -22,6 +22,9 @@ pub(crate) const SOCKET: &str = "sock";
 /// The ending of a registration file that has not got its name yet.
 pub(crate) const DRAFT: &str = "draft";
 
+/// How often a registration is tried whose draft is removed by another process.
+const ATTEMPTS: u32 = 3;
+
 /// The registration of a session of this process. Dropping it removes the file and the control socket.
 #[derive(Debug)]
 pub struct RunRegistration {
@@ -36,21 +39,23 @@ impl RunRegistration {
     /// # Errors
     /// If the folder cannot be written to.
     pub fn take(folder: &RuntimeDir, info: &RunInfo) -> io::Result<Self> {
-        let folder = folder.path().to_path_buf();
-        // A concurrent `remove_dead` may delete our draft before we lock it; retry once.
-        let taken = Self::try_take(&folder, info);
-        if taken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            return Self::try_take(&folder, info);
+        for attempt in 1..ATTEMPTS {
+            match Self::try_take(folder.path(), info, attempt) {
+                // A concurrent `remove_dead` had the draft's lock before us, or has deleted the draft.
+                Err(error) if is_draft_lost(&error) => {}
+                taken => return taken,
+            }
         }
-        taken
+        Self::try_take(folder.path(), info, ATTEMPTS)
     }
 
-    fn try_take(folder: &Path, info: &RunInfo) -> io::Result<Self> {
+    fn try_take(folder: &Path, info: &RunInfo, attempt: u32) -> io::Result<Self> {
         // A draft has an ending of its own: `RegisteredRun::all` would try the lock of a `.run` file before we have it, and
         // take the session for a dead one.
-        let draft = folder.join(format!(".{}.{FILE}.{DRAFT}", info.run));
+        let draft = folder.join(format!(".{}.{attempt}.{FILE}.{DRAFT}", info.run));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.lock()?;
+        // Never waits: the process that has the lock may be stopped, and our caller may be on a runtime.
+        file.try_lock()?;
         let written = file
             .write_all(&serde_json::to_vec(info)?)
             .and_then(|()| fs::rename(&draft, path_of(folder, info.run, FILE)));
@@ -74,6 +79,10 @@ impl Drop for RunRegistration {
         let _ = fs::remove_file(self.socket());
         let _ = fs::remove_file(path_of(&self.folder, self.run, FILE));
     }
+}
+
+fn is_draft_lost(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock)
 }
 
 pub(crate) fn path_of(folder: &Path, run: RunId, ending: &str) -> PathBuf {
