@@ -10,7 +10,7 @@ mod scenarios;
 
 use std::process::ExitCode;
 
-use scenarios::{Stage, bad_servers, ends, given_up, lives, pipes, replacing, runtimes, shortages};
+use scenarios::{Stage, bad_servers, ends, given_up, listed, lives, pipes, replacing, runtimes, shortages};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -74,6 +74,11 @@ async fn play(scenario: &str, stage: &Stage) {
         "queued" => given_up::queued(stage).await,
         "sleepy" => given_up::sleepy(stage).await,
         "two-hundred" => shortages::two_hundred(stage).await,
+        "listed" => listed::until_dropped(stage).await,
+        "listed-and-stopped" => listed::stopped_by_an_operator(stage).await,
+        "listed-while-awake" => listed::while_it_has_a_process(stage).await,
+        "not-listed" => listed::not_at_all(stage).await,
+        "nowhere-to-register" => listed::nowhere_to_register(stage).await,
         "transport" => ends::transport(stage).await,
         other => panic!("unknown scenario `{other}`"),
     }

@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::handler::AnyHandler;
 use crate::mooring::{Mooring, Outcome};
 use crate::options::ServerLimit;
+use crate::registration::{Registration, ServerRegistration};
 use crate::shared::Shared;
 use crate::slot::{Connection, Slot};
 use crate::spec::ServerSpec;
@@ -133,7 +134,11 @@ pub(crate) fn launch(slot: &Arc<Slot>, shared: &Shared, room: Room) -> Result<La
         let mut contained = command.spawn_async()?;
         let (process, strength) = (contained.identity(), contained.strength().clone());
         let (stdin, stdout) = (contained.stdin.take(), contained.stdout.take());
-        let mooring = Arc::new(Mooring::new(slot.clone(), contained, room));
+        let registration = match shared.registration {
+            Registration::On => ServerRegistration::of(&contained, slot),
+            Registration::Off => None,
+        };
+        let mooring = Arc::new(Mooring::new(slot.clone(), contained, room, registration));
         Ok(((stdin, stdout, process, strength, mooring.clone()), mooring))
     });
     let (stdin, stdout, process, strength, mooring) =

@@ -25,6 +25,7 @@
 //! - [`ServerSpec`] and [`SetOptions`]: what to run and how to treat it: lazy start, idle stop, restart with back-off, limits.
 //! - [`Handle`] and [`Lease`]: calling a server.
 //! - [`Event`] and [`Events`]: what happened, as a stream; also what the drop of a set did.
+//! - [`Registration`]: `moored ps`, `inspect` and `stop` find the servers of a set, unless it is switched off.
 //! - [`ContainedTransport`]: one contained server as an rmcp transport, the drop-in for `TokioChildProcess`.
 //!
 //! # Who owns what
@@ -62,6 +63,7 @@ mod mooring;
 mod options;
 mod owner;
 mod plan;
+mod registration;
 mod registry;
 mod replaced;
 mod restart;
@@ -83,6 +85,7 @@ pub use moored_launch::BackOff;
 pub use mooring::Outcome;
 pub use options::{Replacing, ServerLimit, SetOptions};
 pub use plan::DuplicateName;
+pub use registration::Registration;
 pub use replaced::{EndedServer, FailedServer, ReplaceError, Replaced};
 pub use restart::Restart;
 pub use set::ServerSet;

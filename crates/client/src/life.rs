@@ -41,6 +41,8 @@ pub enum EndedWhy {
     Shutdown,
     /// The set was dropped.
     Dropped,
+    /// An operator stopped it, with `moored stop`. A replacement starts it again.
+    Stopped,
     /// It ended by itself, and its spec says that it is not restarted.
     Exited,
     /// It never came up.
@@ -56,6 +58,7 @@ impl fmt::Display for EndedWhy {
             Self::Replaced => "it was replaced",
             Self::Shutdown => "its set was shut down",
             Self::Dropped => "its set was dropped",
+            Self::Stopped => "an operator stopped it",
             Self::Exited => "it ended by itself, and is not restarted",
             Self::NeverStarted => "it never came up",
             Self::Unattended => "nobody serves it: its runtime was shut down, or the host's handler panicked",

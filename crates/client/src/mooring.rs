@@ -19,6 +19,7 @@ use moored_containment::aio::Contained;
 use moored_containment::{EndError, EndReport, Ladder};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::registration::ServerRegistration;
 use crate::slot::Slot;
 
 /// How an ending came out. An error is not a survivor: it means that nobody could say.
@@ -63,11 +64,16 @@ struct Line {
 }
 
 impl Mooring {
-    /// Holds the process, and its place in a limit with it.
-    pub(crate) fn new(slot: Arc<Slot>, contained: Contained, room: Option<OwnedSemaphorePermit>) -> Self {
+    /// Holds the process, and with it its place in a limit and its registration.
+    pub(crate) fn new(
+        slot: Arc<Slot>,
+        contained: Contained,
+        room: Option<OwnedSemaphorePermit>,
+        registration: Option<ServerRegistration>,
+    ) -> Self {
         let (order, ordered) = oneshot::channel();
         let (cutting, last_word) = (Arc::<AtomicBool>::default(), LastWord::default());
-        let held = Held { contained, last_word: last_word.clone(), _room: room };
+        let held = Held { contained, last_word: last_word.clone(), registration, _room: room };
         let keeping: Keeping = Box::pin(keep(held, ordered, cutting.clone()));
         let line = Mutex::new(Line { keeping: Some(keeping), watcher: None });
         Self { slot, line, order: Mutex::new(Some(order)), cutting, last_word }
@@ -133,10 +139,11 @@ impl Mooring {
     }
 }
 
-/// A process, and its place in a limit, which is free when the process is gone and no sooner.
+/// A process, its registration, and its place in a limit, which is free when the process is gone and no sooner.
 struct Held {
     contained: Contained,
     last_word: LastWord,
+    registration: Option<ServerRegistration>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -144,6 +151,9 @@ impl Drop for Held {
     fn drop(&mut self) {
         // It is over if it was not cut; then this is the report that there is already.
         let outcome = self.contained.end_blocking().map_err(Arc::new);
+        if let Some(registration) = self.registration.take() {
+            registration.remove(&outcome);
+        }
         *lock(&self.last_word) = Some(outcome);
     }
 }

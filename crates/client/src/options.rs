@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
+use crate::registration::Registration;
 use crate::registry::Registry;
 use crate::shared::Shared;
 
@@ -107,6 +108,7 @@ pub struct SetOptions {
     handler: Arc<MakeHandler>,
     lifecycle: ClientLifecycleMode,
     events: Option<EventSender>,
+    registration: Registration,
 }
 
 impl Default for SetOptions {
@@ -120,6 +122,7 @@ impl Default for SetOptions {
             handler: Arc::new(|_| AnyHandler::new(())),
             lifecycle: ClientLifecycleMode::Initialize,
             events: None,
+            registration: Registration::default(),
         }
     }
 }
@@ -259,6 +262,20 @@ impl SetOptions {
         self
     }
 
+    /// Whether `moored ps` and `moored stop` find the servers; they do unless told otherwise.
+    ///
+    /// ```
+    /// # use moored_client::SetOptions;
+    /// use moored_client::Registration;
+    /// let options = SetOptions::default().registration(Registration::Off);
+    /// # drop(options);
+    /// ```
+    #[must_use]
+    pub fn registration(mut self, registration: Registration) -> Self {
+        self.registration = registration;
+        self
+    }
+
     pub(crate) fn into_shared(self) -> Shared {
         Shared {
             registry: Registry::default(),
@@ -270,6 +287,7 @@ impl SetOptions {
             replacing: self.replacing,
             handler: self.handler,
             lifecycle: self.lifecycle,
+            registration: self.registration,
             closing: CancellationToken::new(),
             why_closed: OnceLock::new(),
         }

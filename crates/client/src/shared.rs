@@ -11,6 +11,7 @@ use crate::event::{Bus, Event};
 use crate::life::EndedWhy;
 use crate::mooring::{Mooring, Outcome, cut_all};
 use crate::options::{MakeHandler, Replacing, ServerLimit};
+use crate::registration::Registration;
 use crate::registry::Registry;
 use crate::slot::Slot;
 
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) replacing: Replacing,
     pub(crate) handler: Arc<MakeHandler>,
     pub(crate) lifecycle: ClientLifecycleMode,
+    pub(crate) registration: Registration,
     pub(crate) closing: CancellationToken,
     pub(crate) why_closed: OnceLock<EndedWhy>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use moored_containment::{RuntimeDir, StrengthLevel};
-use moored_supervisor::control::RunState;
+use moored_registry::control::RunState;
 use moored_supervisor::event::{EndCause, RunId, What};
 use moored_supervisor::ledger::{
     EventQuery, Ledger, LedgerError, RunQuery, RunRow, StoredEvent, import_spool, lives, open_to_read,

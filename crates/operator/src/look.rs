@@ -7,14 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{Process, ProcessIdentity, ProcessTable, Record, SessionId, StrengthLevel};
-use moored_supervisor::berth::{self, Facts, Found};
-use moored_supervisor::control::{Reply, Request, RunState, Status};
+use moored_registry::control::{Reply, Request, RunState, Status};
+use moored_registry::{APART, Superseded};
+use moored_registry::{RegisteredRun, RunInfo};
 use moored_supervisor::event::{Counters, RunId};
-use moored_supervisor::superseding::{APART, Superseded};
 use serde::Serialize;
 
 use crate::operator::{Operator, OperatorError};
-use crate::processes::{measure, seconds_since};
+use crate::processes::measure;
 use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 
 /// How long all of them together have for their answers.
@@ -27,7 +27,7 @@ pub struct Live {
     pub row: ServerRow,
     /// More of it.
     pub details: Details,
-    pub(super) found: Found,
+    pub(super) found: RegisteredRun,
     /// Its processes, so that they can be told from others later.
     pub(super) tree: Vec<ProcessIdentity>,
 }
@@ -72,17 +72,17 @@ impl Operator {
         let (mut all, mut records) = (Vec::new(), Vec::new());
         for folder in self.folders() {
             let unreadable = |source| OperatorError::Folder { folder: folder.path().to_path_buf(), source };
-            all.extend(berth::all(folder).map_err(unreadable)?);
+            all.extend(RegisteredRun::all(folder).map_err(unreadable)?);
             records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));
         }
-        all.sort_by_key(|found| found.facts.run);
+        all.sort_by_key(|found| found.info.order());
         let answers = ask_all(&all, PATIENCE);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
-        let facts: Vec<Facts> = all.iter().map(|found| found.facts.clone()).collect();
+        let facts: Vec<RunInfo> = all.iter().map(|found| found.info.clone()).collect();
         let pids: BTreeMap<RunId, u32> = facts.iter().zip(&answers).map(pid_of).collect();
         let live = all.into_iter().zip(answers).map(|(found, status)| {
             // Each of them knows only what it saw when it last looked; here all are in sight.
-            let newer = found.facts.superseded_by(&facts, APART);
+            let newer = found.info.superseded_by(&facts, APART);
             let status =
                 status.map(|status| Status { superseded_by: newer.or(status.superseded_by), ..status });
             (found, status)
@@ -92,7 +92,7 @@ impl Operator {
 }
 
 /// Asks all at once, each in a thread of its own: one that hangs keeps nobody waiting but for the patience of all.
-fn ask_all(all: &[Found], patience: Duration) -> Vec<Option<Status>> {
+fn ask_all(all: &[RegisteredRun], patience: Duration) -> Vec<Option<Status>> {
     let mut answers = vec![None; all.len()];
     let (tell, told) = mpsc::channel();
     for (index, found) in all.iter().enumerate() {
@@ -122,12 +122,12 @@ struct Members {
 }
 
 impl Members {
-    fn of(facts: &Facts, status: Option<&Status>, records: &[Record]) -> Self {
+    fn of(facts: &RunInfo, status: Option<&Status>, records: &[Record]) -> Self {
         if let Some(status) = status {
             let guardians = status.guardians.clone();
             return Self { guardians, server: status.server, session: status.session };
         }
-        let record = records.iter().find(|record| record.owner == facts.moored && !record.ended);
+        let record = record_of(facts, records);
         let mut guardians = record.map(|record| record.processes.clone()).unwrap_or_default();
         let server = (guardians.len() > 2).then(|| guardians.remove(2));
         guardians.truncate(2);
@@ -148,20 +148,30 @@ impl Members {
     }
 }
 
+/// The record of its containment. A process with several sessions owns several records: which one it is has to be registered
+/// then.
+fn record_of<'a>(facts: &RunInfo, records: &'a [Record]) -> Option<&'a Record> {
+    let mut own = records.iter().filter(|record| record.owner == facts.moored && !record.ended);
+    match facts.session {
+        Some(session) => own.find(|record| record.id == session),
+        None => own.next().filter(|_| own.next().is_none()),
+    }
+}
+
 /// The number of its server, or its own if there is none.
-fn pid_of((facts, status): (&Facts, &Option<Status>)) -> (RunId, u32) {
+fn pid_of((facts, status): (&RunInfo, &Option<Status>)) -> (RunId, u32) {
     let server = status.as_ref().and_then(|status| status.server);
     (facts.run, server.unwrap_or(facts.moored).pid)
 }
 
 fn joined(
-    found: Found,
+    found: RegisteredRun,
     status: Option<Status>,
     records: &[Record],
     table: &ProcessTable,
     pids: &BTreeMap<RunId, u32>,
 ) -> Live {
-    let (facts, status) = (&found.facts, status.as_ref());
+    let (facts, status) = (&found.info, status.as_ref());
     let members = Members::of(facts, status, records);
     let tree = members.tree(table);
     let measured: Vec<(ProcessRow, f64)> = tree.iter().map(|process| measure(process)).collect();
@@ -170,7 +180,7 @@ fn joined(
     let row = ServerRow {
         id: facts.run.to_string(),
         name: facts.name.clone(),
-        origin: Origin::Run,
+        origin: facts.origin,
         // Who does not answer cannot be asked; what has processes has been started.
         state: match status {
             Some(status) => status.state,
@@ -188,7 +198,7 @@ fn joined(
         started_at: facts.started_at,
         ended_at: None,
         exit_code: None,
-        uptime_seconds: seconds_since(&facts.moored),
+        uptime_seconds: facts.age().as_secs_f64(),
         rss_bytes: measured.iter().map(|(row, _)| row.rss_bytes).sum(),
         cpu_percent: measured.iter().map(|(_, cpu)| cpu).sum::<f64>().abs(),
         containment: status.and_then(|s| s.strength.as_ref()).map_or(unheld, ContainmentRow::from),
@@ -203,8 +213,9 @@ fn joined(
     Live { row, details, tree: tree.iter().map(|process| process.identity).collect(), found }
 }
 
-fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details {
+fn details(facts: &RunInfo, status: Option<&Status>, members: Members) -> Details {
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    let counting = status.filter(|_| facts.origin != Origin::Client);
     Details {
         answers: status.is_some(),
         moored: facts.moored,
@@ -215,8 +226,9 @@ fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details 
         max_instances: facts.max_instances,
         silent_ms: status.map(|status| status.silent_ms),
         in_flight: status.map(|status| status.in_flight),
-        subscriptions: status.map(|status| status.subscriptions),
-        counters: status.map(|status| status.counters),
+        // A `moored-client` host does not count them.
+        subscriptions: counting.map(|status| status.subscriptions),
+        counters: counting.map(|status| status.counters),
         newer: status.and_then(|status| status.stale.clone()),
         superseded_by: status.and_then(|status| status.superseded_by),
     }
@@ -224,7 +236,7 @@ fn details(facts: &Facts, status: Option<&Status>, members: Members) -> Details 
 
 /// What is to be thought of it, and why.
 fn judge(
-    facts: &Facts,
+    facts: &RunInfo,
     status: Option<&Status>,
     table: &ProcessTable,
     pids: &BTreeMap<RunId, u32>,

@@ -1,4 +1,4 @@
-//! A real contained tree, a real berth and a real socket with somebody behind it; only the `run` itself is played.
+//! A real contained tree, a real registration and a real socket with somebody behind it; only the `run` itself is played.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use moored_containment::{Command, Contained, Ladder, Recording, RuntimeDir, Stdio};
-use moored_supervisor::berth::Berth;
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunRegistration};
 use moored_supervisor::event::Client;
 use moored_testkit::wait_until;
 use serde_json::{Value, json};
@@ -17,12 +18,12 @@ use crate::{StopOutcome, find};
 struct Played {
     path: PathBuf,
     folder: RuntimeDir,
-    facts: Facts,
+    facts: RunInfo,
     server: Arc<Mutex<Contained>>,
-    berth: Option<Berth>,
+    registration: Option<RunRegistration>,
 }
 
-/// A server with a child, in a berth of its own.
+/// A server with a child, in a registration of its own.
 fn played(client: Option<Client>) -> Played {
     let path = std::env::temp_dir().join(format!("moored-look-{}", RunId::generate()));
     let folder = RuntimeDir::at(&path).expect("a folder");
@@ -33,7 +34,7 @@ fn played(client: Option<Client>) -> Played {
         .recording(Recording::In(folder.clone()))
         .spawn()
         .expect("a server");
-    let facts = Facts {
+    let facts = RunInfo {
         moored_version: "0".into(),
         run: RunId::generate(),
         moored: ProcessIdentity::of(std::process::id()).expect("us"),
@@ -44,13 +45,16 @@ fn played(client: Option<Client>) -> Played {
         entry_key: serde_json::from_str("2").expect("a key"),
         client,
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: Some("/l/x.log".into()),
         pid_file: None,
         max_instances: None,
     };
-    let berth = Berth::take(&folder, &facts).expect("a berth");
-    Played { path, folder, facts, server: Arc::new(Mutex::new(server)), berth: Some(berth) }
+    let registration = RunRegistration::take(&folder, &facts).expect("a registration");
+    Played { path, folder, facts, server: Arc::new(Mutex::new(server)), registration: Some(registration) }
 }
 
 fn us(name: &str) -> Client {
@@ -80,7 +84,7 @@ impl Played {
 
     /// Answers on the socket until the folder is gone.
     fn answer(&self, status: Status) {
-        let socket = self.berth.as_ref().expect("a berth").socket();
+        let socket = self.registration.as_ref().expect("a registration").socket();
         let listener = UnixListener::bind(socket).expect("a socket");
         let server = Arc::clone(&self.server);
         thread::spawn(move || {
@@ -111,7 +115,7 @@ impl Played {
 impl Drop for Played {
     fn drop(&mut self) {
         let _ = self.server.lock().expect("a server").end(Ladder::kill());
-        self.berth = None;
+        self.registration = None;
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -177,7 +181,7 @@ fn the_json_of_a_server_has_the_form_of_the_contract() {
 #[test]
 fn one_that_does_not_answer_is_shown_with_what_is_on_record() {
     let played = played(Some(us("codex")));
-    let socket = played.berth.as_ref().expect("a berth").socket();
+    let socket = played.registration.as_ref().expect("a registration").socket();
     let _deaf = UnixListener::bind(socket).expect("a socket");
     let before = Instant::now();
     let live = played.look();
@@ -225,7 +229,7 @@ fn a_stop_is_asked_for_and_its_word_is_checked() {
 #[test]
 fn a_run_that_only_says_that_it_has_ended_is_not_believed() {
     let played = played(None);
-    let socket = played.berth.as_ref().expect("a berth").socket();
+    let socket = played.registration.as_ref().expect("a registration").socket();
     let (status, listener) = (played.status(), UnixListener::bind(socket).expect("a socket"));
     let liar = thread::spawn(move || {
         for reply in [Reply::Status(Box::new(status)), Reply::Stopped { report: None }] {
@@ -240,4 +244,31 @@ fn a_run_that_only_says_that_it_has_ended_is_not_believed() {
     assert!(!stopped[0].is_gone());
     assert!(stopped[0].survivors.contains(&live.row.pid.expect("a server")), "{stopped:?}");
     liar.join().expect("it told its lies");
+}
+
+#[test]
+fn sessions_of_one_process_each_have_their_own_server_and_uptime() {
+    let played = played(None);
+    let mut other = Command::new("cat")
+        .stdin(Stdio::Pipe)
+        .recording(Recording::In(played.folder.clone()))
+        .spawn()
+        .expect("a server");
+    let facts = RunInfo {
+        run: RunId::generate(),
+        origin: Origin::Client,
+        session: Some(other.id()),
+        began_ms: Some(millis_since_boot().saturating_sub(100_000)),
+        ..played.facts.clone()
+    };
+    let registration = RunRegistration::take(&played.folder, &facts).expect("a registration");
+    let live = Operator::at(played.folder.clone()).look().expect("can look");
+    let [older, younger] = &live[..] else { panic!("{live:?}") };
+    assert_eq!((older.row.origin, younger.row.origin), (Origin::Client, Origin::Run));
+    assert!(older.row.uptime_seconds >= 100.0 && younger.row.uptime_seconds < 90.0, "{live:?}");
+    assert_eq!(older.row.pid, Some(other.identity().pid));
+    // Neither answers, and the younger has not registered which of the two containments is its own.
+    assert_eq!(younger.row.pid, None);
+    drop(registration);
+    other.end(Ladder::kill()).expect("a report");
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use moored_containment::{Process, ProcessIdentity};
 use moored_launch::masked;
-use moored_supervisor::boot_time::{age_of, from_ticks};
+use moored_registry::boot_time::{age_of, from_ticks};
 use rustix::param::page_size;
 
 use crate::row::ProcessRow;

@@ -4,16 +4,8 @@ use jiff::Timestamp;
 use moored_containment::{Layer, Strength, StrengthLevel};
 use serde::Serialize;
 
-use moored_supervisor::control::RunState;
-
-/// Who started a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Origin {
-    /// `moored run`.
-    Run,
-}
+pub use moored_registry::Origin;
+use moored_registry::control::RunState;
 
 /// What is to be thought of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

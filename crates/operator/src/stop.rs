@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use moored_containment::{EndReport, ProcessIdentity};
-use moored_supervisor::control::{Reply, Request, StopBy};
+use moored_registry::control::{Reply, Request, StopBy};
 use serde::Serialize;
 
 use crate::look::Live;
+use crate::row::Origin;
 
 /// A ladder may be long; nobody waits for ever.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -89,7 +90,7 @@ impl Live {
 
     fn stop(&self) -> Stopped {
         let begun = Instant::now();
-        self.found.set_going();
+        self.found.resume_if_stopped();
         let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, PATIENCE);
         let outcome = match outcome(answer) {
             // It was at its end already, and had closed its door.
@@ -98,14 +99,24 @@ impl Live {
             }
             outcome => outcome,
         };
-        self.stopped(outcome, begun.elapsed())
+        self.stopped(self.with_host(outcome), begun.elapsed())
     }
 
-    /// Whether its moored ends soon, without being asked.
+    /// What could not be stopped names the program that it belongs to, where that is not moored.
+    fn with_host(&self, outcome: StopOutcome) -> StopOutcome {
+        match (outcome, &self.row.client) {
+            (StopOutcome::Failed { reason }, Some(host)) if self.row.origin == Origin::Client => {
+                let reason = format!("{reason}; it belongs to {} ({})", host.name, host.pid);
+                StopOutcome::Failed { reason }
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Whether it ends soon, without being asked.
     fn ends_by_itself(&self) -> bool {
         let until = Instant::now() + LAST_WORDS;
-        // Could not look: it is there.
-        while self.found.facts.moored.is_alive().unwrap_or(true) {
+        while !self.found.has_ended() {
             if Instant::now() > until {
                 return false;
             }
@@ -122,7 +133,7 @@ impl Live {
         Stopped {
             id: self.row.id.clone(),
             name: self.row.name.clone(),
-            moored_pid: self.found.facts.moored.pid,
+            moored_pid: self.found.info.moored.pid,
             survivors: still_there(&self.tree, kept),
             outcome,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

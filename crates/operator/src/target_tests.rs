@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use moored_containment::RuntimeDir;
-use moored_supervisor::berth::{Berth, Facts};
-use moored_supervisor::control::RunState;
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::control::RunState;
+use moored_registry::{Origin, RunInfo, RunRegistration};
 use moored_supervisor::event::{Begun, Counters, EndCause, Ended, Event, RunId, What};
 use moored_supervisor::ledger::{Ledger as _, MemoryStore};
 use moored_supervisor::places::StateDir;
@@ -18,7 +19,7 @@ struct Scene {
     operator: Operator,
     alive: RunId,
     ended: [RunId; 2],
-    _berth: Berth,
+    _registration: RunRegistration,
     scratch: Scratch,
 }
 
@@ -34,7 +35,7 @@ fn scene() -> Scene {
         [1, 2, 3].map(|second| format!("01J0000000000000000000000{second}").parse::<RunId>().expect("an id"));
     let mut history = MemoryStore::default();
     history.record(&[life(first, None), life(second, Some("/l/old.log"))].concat()).expect("recorded");
-    let facts = Facts {
+    let facts = RunInfo {
         run: alive,
         moored: us(),
         moored_version: "0".into(),
@@ -45,15 +46,18 @@ fn scene() -> Scene {
         entry_key: serde_json::from_str("2").expect("a key"),
         client: None,
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: Timestamp::UNIX_EPOCH,
         log_file: Some("/l/new.log".into()),
         pid_file: None,
         max_instances: None,
     };
-    let berth = Berth::take(&folder, &facts).expect("a place");
+    let registration = RunRegistration::take(&folder, &facts).expect("a place");
     let state = StateDir::at(scratch.join("state"));
     let operator = Operator::at(folder).with_history(Arc::new(history), state);
-    Scene { operator, alive, ended: [first, second], _berth: berth, scratch }
+    Scene { operator, alive, ended: [first, second], _registration: registration, scratch }
 }
 
 fn life(run: RunId, log_file: Option<&str>) -> Vec<Event> {

@@ -3,57 +3,15 @@
 //! An event says what was seen, with the facts as fields; it decides nothing. Times are the wall clock's, for people:
 //! no age and no bound is ever computed from them.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 use moored_containment::{EndReport, ProcessIdentity, ServerExit, SessionId, Strength};
 use serde::{Deserialize, Serialize};
 
-/// The name of one `run`: unique, and in the order of their starts. It stays the same when its server sleeps and wakes,
-/// which gives each waking a [`SessionId`] of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RunId(ulid::Ulid);
-
-impl RunId {
-    /// A new one.
-    #[must_use]
-    pub fn generate() -> Self {
-        Self(ulid::Ulid::generate())
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for RunId {
-    type Err = ParseRunIdError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_| ParseRunIdError)
-    }
-}
-
-/// It is no id of a `run`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an id is 26 letters and digits")]
-pub struct ParseRunIdError;
-
-/// Who asked for the server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Client {
-    /// Its number.
-    pub pid: u32,
-    /// Who it is, if it could be seen.
-    pub identity: Option<ProcessIdentity>,
-    /// What it is called: `claude`, `codex`, `node` ….
-    pub name: String,
-}
+pub use moored_registry::Client;
+pub use moored_registry::control::{Counters, SleepReason};
+pub use moored_registry::{ParseRunIdError, RunId};
 
 /// Something that happened to one `run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -162,22 +120,6 @@ pub enum StartReason {
     Restart,
 }
 
-/// Why a server was put to sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SleepReason {
-    /// Silent for as long as `--idle` says.
-    Idle,
-    /// A newer instance serves the same client, and this one has been silent.
-    Superseded,
-    /// Another start would have been one too many.
-    OverLimit,
-    /// It had lived for `--max-lifetime`.
-    Lifetime,
-    /// An operator asked for it.
-    Operator,
-}
-
 /// Why a `run` ended. The first reason stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -200,23 +142,6 @@ pub enum EndCause {
     StartFailed,
     /// It had crashed so often that it was not started.
     CrashLoop,
-}
-
-/// What was counted over the life of a `run`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Bytes from the client to the server.
-    pub bytes_to_server: u64,
-    /// Bytes from the server to the client.
-    pub bytes_to_client: u64,
-    /// Messages from the client.
-    pub messages_to_server: u64,
-    /// Messages from the server.
-    pub messages_to_client: u64,
-    /// How often the server was started after having slept.
-    pub wakes: u64,
-    /// How often after having crashed.
-    pub restarts: u64,
 }
 
 /// How a `run` ended.

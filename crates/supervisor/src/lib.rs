@@ -1,6 +1,6 @@
 //! A session's whole life: starting a server contained, relaying it, putting it to sleep, ending it, and writing
 //! it down. Knows no HTTP and prints nothing. What to run is said in `moored_launch`; whoever looks from outside is
-//! `moored_operator`.
+//! `moored_operator`; where a session is found while it lives is `moored_registry`.
 //!
 //! | room | owns |
 //! |---|---|
@@ -8,21 +8,13 @@
 //! | [`session`] | the life of one `run`: deciding (`state`) and doing (`driver`) |
 //! | `relay` | bytes both ways: framing, limits, back-pressure, envelopes; no MCP method |
 //! | `mcp` | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |
-//! | [`berth`] | where a `run` can be found while it lives: its locked file and its control socket |
-//! | [`control`] | what is said over that socket |
-//! | [`superseding`] | whether a newer instance has taken a server's place (pure) |
 //! | [`ledger`] | history; losing it loses no safety |
 //! | [`log`] | each server's stderr: kept, rotated, followed |
 //! | [`places`] | where history and logs are kept |
 //! | [`records`] | history, log and folders of one session, put together |
-//! | [`boot_time`] | the clock that start ticks count on |
 
 mod background;
-pub mod berth;
-pub mod boot_time;
-pub mod control;
 pub mod event;
-mod held_process;
 mod ignored;
 pub mod ledger;
 pub mod log;
@@ -32,4 +24,3 @@ pub mod places;
 pub mod records;
 mod relay;
 pub mod session;
-pub mod superseding;

@@ -1,17 +1,16 @@
 //! Where what outlives a `run` is kept: the folder of history and logs, and the names in it.
 //!
-//! What is alive is elsewhere: in the runtime folder, which is containment's and `berth`'s. To name a place touches no
+//! What is alive is elsewhere: in the runtime folder, which is containment's and `moored_registry`'s. To name a place touches no
 //! disk; only [`StateDir::prepare`] and its like make folders, and whoever calls them may have to wait for a slow one.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use moored_containment::passwd_home;
 use moored_launch::stable_hash;
-use rustix::fs::OFlags;
 
 use crate::event::RunId;
 
@@ -91,23 +90,6 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// How a file of ours is made: for the user alone.
-pub(crate) fn private_file() -> fs::OpenOptions {
-    let mut options = File::options();
-    options.mode(0o600);
-    options
-}
-
-/// Opens a file to read it if it is one: not a FIFO, for whose writer one would wait, and not the way to another place.
-/// Whoever runs as this user can put anything into our folders.
-pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(UNSURPRISED).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
-}
-
-/// Flags for opening what somebody else may have put there.
-pub(crate) const UNSURPRISED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
-
 /// A server's name as one that every file system takes, and that leads nowhere. What had to be changed gets a number of
 /// its own, so that two servers never share a folder by it.
 ///
@@ -144,6 +126,7 @@ fn choose(env: impl Fn(&str) -> Option<OsString>, home: impl Fn() -> Option<Path
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use moored_testkit::{Scratch, User};

@@ -3,12 +3,14 @@
 pub(crate) mod bad_servers;
 pub(crate) mod ends;
 pub(crate) mod given_up;
+pub(crate) mod listed;
 pub(crate) mod lives;
 pub(crate) mod pipes;
 pub(crate) mod replacing;
 pub(crate) mod runtimes;
 pub(crate) mod shortages;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,6 +57,20 @@ impl Stage {
     /// A path that nothing is at yet.
     pub(crate) fn sign(&self, name: &str) -> String {
         self.folder.join(format!("{name}.sign")).display().to_string()
+    }
+
+    /// The runtime folder that the test has given this host.
+    pub(crate) fn runtime_folder(&self) -> PathBuf {
+        self.folder.join("run")
+    }
+
+    /// How many servers have a registration there, or a control socket.
+    pub(crate) fn registered(&self) -> usize {
+        let entries = fs::read_dir(self.runtime_folder()).into_iter().flatten().flatten();
+        let is_registration = |path: &PathBuf| path.extension().is_some_and(|e| e == "run" || e == "sock");
+        let ids =
+            entries.map(|entry| entry.path()).filter(is_registration).map(|path| path.with_extension(""));
+        ids.collect::<BTreeSet<_>>().len()
     }
 
     pub(crate) fn stub_program(&self) -> &PathBuf {

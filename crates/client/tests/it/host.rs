@@ -7,9 +7,12 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::process::{Child, ExitStatus, Stdio};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use moored_testkit::bins::bin_of;
 use moored_testkit::{MarkGuard, Scratch, User, example, wait_until};
 
 /// For what should take seconds at most, on a machine that is busy with other things.
@@ -22,6 +25,7 @@ pub(crate) struct Host {
     child: Child,
     pub(crate) mark: MarkGuard,
     pub(crate) scratch: Scratch,
+    user: User,
 }
 
 impl Host {
@@ -34,7 +38,7 @@ impl Host {
         let file = |name| File::create(scratch.join(name)).expect("a file");
         command.env("MOORED_RUNTIME_DIR", scratch.join("run")).env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(file("out")).stderr(file("err")).current_dir(scratch.path());
-        Self { child: command.spawn().expect("the host"), mark, scratch }
+        Self { child: command.spawn().expect("the host"), mark, scratch, user }
     }
 
     pub(crate) fn out(&self) -> String {
@@ -43,6 +47,35 @@ impl Host {
 
     fn err(&self) -> String {
         std::fs::read_to_string(self.scratch.join("err")).expect("its errors")
+    }
+
+    /// What is left in the runtime folder of registrations and control sockets.
+    pub(crate) fn registrations(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.scratch.join("run")).into_iter().flatten().flatten();
+        let is_registration = |path: &PathBuf| path.extension().is_some_and(|e| e == "run" || e == "sock");
+        entries.map(|entry| entry.path()).filter(is_registration).collect()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends one byte to a host that reads its stdin.
+    pub(crate) fn go_on(&mut self) {
+        let stdin = self.child.stdin.as_mut().expect("its stdin");
+        stdin.write_all(b"!").expect("it reads");
+    }
+
+    /// What a verb of `moored` says, as the user of this host and in its folders.
+    pub(crate) fn moored(&self, args: &[&str]) -> Output {
+        let moored = self.mark.wrapping().user(self.user).command(bin_of("moored", "moored"), args);
+        self.in_folders(moored).output().expect("moored")
+    }
+
+    fn in_folders(&self, mut command: Command) -> Command {
+        command.env("MOORED_RUNTIME_DIR", self.scratch.join("run"));
+        command.env("MOORED_STATE_DIR", self.scratch.join("state")).current_dir(self.scratch.path());
+        command
     }
 
     pub(crate) fn kill(&mut self) {

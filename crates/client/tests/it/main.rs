@@ -3,5 +3,6 @@
 mod comparison;
 mod dependencies;
 mod host;
+mod listed;
 mod refreshes;
 mod scenarios;

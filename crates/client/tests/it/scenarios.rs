@@ -15,6 +15,7 @@ fn play(scenario: &str) {
         );
         host.assert_ends_with(0);
         host.assert_nothing_left();
+        assert!(host.registrations().is_empty(), "{scenario}: {:?}", host.registrations());
     }
 }
 
@@ -70,6 +71,8 @@ scenarios! {
     replacements_given_up_at_any_moment_leave_one_generation: "replacements-given-up",
     a_host_without_files_ends_what_it_has: "no-more-files",
     a_host_without_threads_drops_all_servers_at_once: "no-more-threads",
+    a_server_is_registered_for_as_long_as_it_has_a_process: "listed-while-awake",
+    a_server_that_cannot_be_registered_runs_all_the_same: "nowhere-to-register",
     a_server_that_waits_for_its_turn_is_not_started_after_a_shutdown: "queued",
     heavy_a_call_is_not_lost_to_a_server_that_went_to_sleep: "sleepy",
     heavy_two_hundred_servers_are_gone_at_once: "two-hundred",

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use moored_operator::{Listing, ServerRow, Verdict, Which};
-use moored_supervisor::control::RunState;
+use moored_registry::control::RunState;
 
 use super::say_all;
 use crate::args::PsArgs;

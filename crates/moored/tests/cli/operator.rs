@@ -7,7 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use moored_containment::{ProcessIdentity, RuntimeDir};
-use moored_supervisor::berth::{Berth, Facts};
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunInfo, RunRegistration};
 use moored_supervisor::event::{Client, RunId};
 use moored_testkit::wait_until;
 use serde_json::{Value, json};
@@ -230,9 +231,9 @@ fn a_log_in_a_place_of_its_own_is_found_after_the_end() {
 }
 
 /// Of a `run` whose moored is this process.
-fn facts(moored: ProcessIdentity) -> Facts {
+fn facts(moored: ProcessIdentity) -> RunInfo {
     let us = ProcessIdentity::of(std::process::id()).expect("us");
-    Facts {
+    RunInfo {
         run: RunId::generate(),
         moored,
         moored_version: "0".into(),
@@ -243,6 +244,9 @@ fn facts(moored: ProcessIdentity) -> Facts {
         entry_key: serde_json::from_str("2").expect("a key"),
         client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
         client_holds_stdin: true,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: "2026-11-15T20:00:00Z".parse().expect("a time"),
         log_file: None,
         pid_file: None,
@@ -256,8 +260,9 @@ fn one_that_is_at_its_end_is_shown_so_and_is_stopped_when_it_has_ended() {
     let home = Home::new();
     let folder = RuntimeDir::at(home.join("run")).expect("a folder");
     let mut ending = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
-    let berth = Berth::take(&folder, &facts(ProcessIdentity::of(ending.id()).expect("it"))).expect("a berth");
-    drop(UnixListener::bind(berth.socket()).expect("a socket"));
+    let registration = RunRegistration::take(&folder, &facts(ProcessIdentity::of(ending.id()).expect("it")))
+        .expect("a registration");
+    drop(UnixListener::bind(registration.socket()).expect("a socket"));
     assert_eq!(home.json(&["ps", "--json"])["servers"][0]["state"], "ending");
     let stopping = std::thread::spawn({
         let mut stop = home.command(&["stop", "context7"]);
@@ -277,8 +282,8 @@ fn ps_shows_what_a_run_says_of_itself() {
     let folder = RuntimeDir::at(home.join("run")).expect("a folder");
     let us = ProcessIdentity::of(std::process::id()).expect("us");
     let facts = facts(us);
-    let berth = Berth::take(&folder, &facts).expect("a berth");
-    let listener = UnixListener::bind(berth.socket()).expect("a socket");
+    let registration = RunRegistration::take(&folder, &facts).expect("a registration");
+    let listener = UnixListener::bind(registration.socket()).expect("a socket");
     let answering = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a question");
         let mut line = String::new();

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use super::row::to_line;
 use super::{Ledger, LedgerError};
 use crate::event::{Event, RunId};
-use crate::places::{open_plain, private_file, private_folder};
+use crate::places::private_folder;
+use moored_registry::{open_regular_file, private_file};
 
 const WHOLE: &str = "events";
 const TAKEN: &str = "taken";
@@ -129,7 +130,7 @@ struct Taken {
 }
 
 fn claim(folder: &Path, path: &Path) -> io::Result<Option<(Taken, String)>> {
-    let mut file = open_plain(path)?;
+    let mut file = open_regular_file(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),

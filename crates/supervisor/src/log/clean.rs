@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Limits;
 use crate::event::RunId;
-use crate::places::open_plain;
+use moored_registry::open_regular_file;
 
 /// A log, as it lies in its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn look(folder: &Path, path: PathBuf) -> io::Result<Old> {
 }
 
 fn is_locked(path: &Path) -> bool {
-    match open_plain(path).map(|file| file.try_lock().err()) {
+    match open_regular_file(path).map(|file| file.try_lock().err()) {
         Ok(Some(TryLockError::WouldBlock)) => true,
         Ok(Some(TryLockError::Error(_)) | None) => false,
         // What cannot be looked at is not touched, but what is not there is not in use.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::{Limits, clean, generation};
 use crate::background::{Background, Done, Worker};
-use crate::places::{private_file, private_folder};
+use crate::places::private_folder;
+use moored_registry::private_file;
 
 /// What may wait for a slow disk.
 const MOST_WAITING: usize = 1 << 20;

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use moored_containment::{ProcessIdentity, RuntimeDir};
 use moored_launch::ServerSpec;
 
-use crate::berth::Facts;
 use crate::event::{Begun, Client, Event, RunId, What};
+use moored_registry::boot_time::millis_since_boot;
+use moored_registry::{Origin, RunInfo};
 
 /// Told of everything that happens to a session.
 pub type EventSink = Box<dyn FnMut(Event) + Send>;
@@ -58,8 +59,8 @@ impl std::fmt::Debug for SessionHost {
 ///
 /// # Errors
 /// If our own process is not to be seen.
-pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client>) -> io::Result<Facts> {
-    Ok(Facts {
+pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client>) -> io::Result<RunInfo> {
+    Ok(RunInfo {
         run: host.run,
         moored: ProcessIdentity::of(std::process::id())?,
         moored_version: host.version.to_owned(),
@@ -70,6 +71,9 @@ pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client
         entry_key: spec.entry_key(),
         client,
         client_holds_stdin: false,
+        origin: Origin::Run,
+        began_ms: Some(millis_since_boot()),
+        session: None,
         started_at: Timestamp::now(),
         log_file: host.log_file.as_deref().map(as_text),
         pid_file: pid_file(spec).as_deref().map(as_text),
@@ -88,7 +92,7 @@ fn as_text(path: &Path) -> PathBuf {
 }
 
 /// The first event of a session, which is the same from the session itself and from the one that finds it dead.
-pub(super) fn begun(facts: &Facts) -> Event {
+pub(super) fn begun(facts: &RunInfo) -> Event {
     let begun = Begun {
         moored: facts.moored,
         moored_version: facts.moored_version.clone(),
@@ -100,6 +104,6 @@ pub(super) fn begun(facts: &Facts) -> Event {
     Event { at: facts.started_at, ..event(facts, What::Begun(begun)) }
 }
 
-pub(super) fn event(facts: &Facts, what: What) -> Event {
+pub(super) fn event(facts: &RunInfo, what: What) -> Event {
     Event { at: Timestamp::now(), run: facts.run, server: facts.name.clone(), what }
 }

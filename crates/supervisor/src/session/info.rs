@@ -2,33 +2,32 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use moored_containment::RuntimeDir;
 use serde_json::{Value, json};
 
-use crate::berth::{self, Facts};
-use crate::control::{Reply, Request, RunState, Status};
+use moored_registry::control::{Reply, Request, RunState, Status};
+use moored_registry::{RegisteredRun, RunInfo};
 
 /// Up to how many instances are well, where nobody set a limit.
 const HEALTHY: u32 = 9;
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// Asks the other instances, so it may take a moment.
-pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &Facts, status: &Status) -> Value {
+pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &RunInfo, status: &Status) -> Value {
     let mut processes = vec![process(own, Some(status), true)];
-    let others = folder.and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
-    for other in others.iter().filter(|o| o.facts.server_key == own.server_key && o.facts.run != own.run) {
+    let others = folder.and_then(|folder| RegisteredRun::all(folder).ok()).unwrap_or_default();
+    for other in others.iter().filter(|o| o.info.server_key == own.server_key && o.info.run != own.run) {
         let status = match other.ask(&Request::Status, ANSWER) {
             Ok(Reply::Status(status)) => Some(status),
             _ => None,
         };
         // One that sleeps has no process.
         if status.as_ref().is_none_or(|status| status.server.is_some()) {
-            processes.push(process(&other.facts, status.as_deref(), false));
+            processes.push(process(&other.info, status.as_deref(), false));
         }
     }
     let limit = own.max_instances.unwrap_or(HEALTHY) as usize;
-    let uptime = uptime(own);
+    let uptime = own.age();
     json!({
         "success": true,
         "server_version": status.server_version,
@@ -43,8 +42,8 @@ pub(super) fn server_info(folder: Option<&RuntimeDir>, own: &Facts, status: &Sta
     })
 }
 
-fn process(facts: &Facts, status: Option<&Status>, is_current: bool) -> Value {
-    let uptime = uptime(facts);
+fn process(facts: &RunInfo, status: Option<&Status>, is_current: bool) -> Value {
+    let uptime = facts.age();
     json!({
         "pid": status.and_then(|status| status.server).map_or(facts.moored.pid, |server| server.pid),
         "is_current": is_current,
@@ -52,10 +51,6 @@ fn process(facts: &Facts, status: Option<&Status>, is_current: bool) -> Value {
         "uptime_formatted": formatted(uptime),
         "status": status.map_or(RunState::Starting, |status| status.state),
     })
-}
-
-fn uptime(facts: &Facts) -> Duration {
-    Duration::try_from(facts.started_at.duration_until(Timestamp::now())).unwrap_or_default()
 }
 
 /// `1h 0m`, `12m 3s`, `9s`.
@@ -69,7 +64,7 @@ fn formatted(uptime: Duration) -> String {
     }
 }
 
-fn pid_file(facts: &Facts) -> Value {
+fn pid_file(facts: &RunInfo) -> Value {
     let Some(path) = &facts.pid_file else { return Value::Null };
     let text = super::pid_file::read(path).ok();
     let line = |n| text.as_ref().and_then(|text| text.lines().nth(n)).map(str::to_owned);

@@ -15,14 +15,14 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
 
 use super::code::Code;
-use super::crashes::Crashes;
 use super::info::server_info;
-use super::limit::{NoRoom, make_room, make_room_for_wake};
-use crate::berth::{self, Berth, Facts};
-use crate::control::{Reply, Status};
 use crate::mcp::{Failure, error_line, info_tool};
 use crate::on_thread::on_thread;
-use crate::superseding::{APART, Superseded};
+use moored_registry::CrashMemory;
+use moored_registry::control::{Reply, Status};
+use moored_registry::{APART, Superseded};
+use moored_registry::{NoRoom, make_room, make_room_for_wake};
+use moored_registry::{RegisteredRun, RunInfo, RunRegistration, remove_dead};
 
 /// How long a thread that has made room for a wake waits for it, so that the next one to count sees it.
 const WAKE_SEEN: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) enum BackgroundResult {
     /// The code behind the command.
     Code(Option<Code>),
     /// A session whose moored was killed.
-    Died(Box<Facts>),
+    Died(Box<RunInfo>),
     /// What a dead session had left was ended.
     Swept(SweptSession),
     /// Something could not be done.
@@ -43,7 +43,7 @@ pub(super) enum BackgroundResult {
     /// A line for the client, which answers the request with that id.
     Answer(Vec<u8>, Vec<u8>),
     /// There is room for the first start, and it is taken; or there is none.
-    FirstRoom(Result<io::Result<Berth>, NoRoom>),
+    FirstRoom(Result<io::Result<RunRegistration>, NoRoom>),
     /// There is room for a server that is to wake. To be told when it has woken.
     WakeRoom(std_mpsc::Sender<()>),
     /// Which newer instance has taken the server's place, and whether the server has started processes since it answered
@@ -133,7 +133,13 @@ impl Jobs {
     }
 
     /// Answers `get_server_info`, for which the other instances are asked.
-    pub(super) fn answer_info(&self, id: Vec<u8>, folder: Option<RuntimeDir>, facts: Facts, status: Status) {
+    pub(super) fn answer_info(
+        &self,
+        id: Vec<u8>,
+        folder: Option<RuntimeDir>,
+        facts: RunInfo,
+        status: Status,
+    ) {
         let told = id.clone();
         self.run(
             move |tell| {
@@ -175,7 +181,7 @@ impl Jobs {
     }
 
     /// Asks other instances to make room for the first start, and takes the place in the runtime folder.
-    pub(super) fn make_first_room(&mut self, folder: RuntimeDir, facts: Facts, limit: u32, how: OverLimit) {
+    pub(super) fn make_first_room(&mut self, folder: RuntimeDir, facts: RunInfo, limit: u32, how: OverLimit) {
         let is_wanted = Arc::clone(&self.is_room_wanted);
         let told = facts.clone();
         let folder_without_thread = folder.clone();
@@ -184,11 +190,13 @@ impl Jobs {
             move |tell| {
                 let _turn = turn;
                 let is_wanted = || is_wanted.load(Ordering::Relaxed);
-                let take = || Berth::take(&folder, &facts);
+                let take = || RunRegistration::take(&folder, &facts);
                 tell(BackgroundResult::FirstRoom(make_room(&folder, &facts, limit, how, is_wanted, take)));
             },
             // No instance can be asked, and the client waits.
-            move |_| Some(BackgroundResult::FirstRoom(Ok(Berth::take(&folder_without_thread, &told)))),
+            move |_| {
+                Some(BackgroundResult::FirstRoom(Ok(RunRegistration::take(&folder_without_thread, &told))))
+            },
         );
     }
 
@@ -213,7 +221,7 @@ impl Jobs {
     }
 
     /// Asks other instances to make room for a server that is to wake.
-    pub(super) fn make_wake_room(&mut self, folder: RuntimeDir, facts: Facts, limit: u32) {
+    pub(super) fn make_wake_room(&mut self, folder: RuntimeDir, facts: RunInfo, limit: u32) {
         let is_wanted = Arc::clone(&self.is_room_wanted);
         let turn = self.take_turn();
         self.run(
@@ -236,14 +244,14 @@ impl Jobs {
     pub(super) fn look_for_successor(
         &self,
         folder: RuntimeDir,
-        facts: Facts,
+        facts: RunInfo,
         silence: Duration,
         tree: ServerTree,
     ) {
         self.run(
             move |tell| {
-                let all = berth::all(&folder).unwrap_or_default();
-                let newer = facts.superseded_by(all.iter().map(|found| &found.facts), APART.min(silence));
+                let all = RegisteredRun::all(&folder).unwrap_or_default();
+                let newer = facts.superseded_by(all.iter().map(|found| &found.info), APART.min(silence));
                 let started = if newer.is_some() { tree.started_processes() } else { StartedProcesses::Some };
                 tell(BackgroundResult::Superseded(newer, started));
             },
@@ -285,10 +293,10 @@ impl ServerTree {
 }
 
 fn clean_up(folder: &RuntimeDir, tell: &dyn Fn(BackgroundResult)) {
-    Crashes::forget_old(folder.path());
+    CrashMemory::forget_old(folder.path());
     resume_orphans(folder);
     // What cannot be read now is read by the next session.
-    for facts in berth::bury(folder).unwrap_or_default() {
+    for facts in remove_dead(folder).unwrap_or_default() {
         tell(BackgroundResult::Died(Box::new(facts)));
     }
     match sweep(folder) {
@@ -304,10 +312,10 @@ fn clean_up(folder: &RuntimeDir, tell: &dyn Fn(BackgroundResult)) {
 
 /// A server can stop the moored that holds it, and outlive its client so; not for longer than until the next session starts.
 fn resume_orphans(folder: &RuntimeDir) {
-    for found in berth::all(folder).unwrap_or_default() {
-        let client = found.facts.client.as_ref().and_then(|client| client.identity);
+    for found in RegisteredRun::all(folder).unwrap_or_default() {
+        let client = found.info.client.as_ref().and_then(|client| client.identity);
         if client.is_some_and(|client| client.is_alive().is_ok_and(|alive| !alive)) {
-            found.set_going();
+            found.resume_if_stopped();
         }
     }
 }

@@ -20,20 +20,16 @@
 //! | `jobs` | what may block, on threads |
 //! | `reporter`, `host` | events, and what a session finds around it |
 //! | `run` | the shell of `moored run`: our own stdio, signals, job control |
-//! | `limit`, `crashes`, `door` | the limit of instances, the memory of crashes, the control socket |
 //! | `pid_file`, `code`, `info` | the PID file, the program on disk, the answer to `get_server_info` |
 
 mod code;
 mod contained;
 mod conversation;
-mod crashes;
-mod door;
 mod host;
 mod idle;
 mod info;
 mod jobs;
 mod life;
-mod limit;
 mod outcome;
 mod pid_file;
 mod port;
@@ -46,7 +42,7 @@ mod task;
 mod tests;
 
 pub use host::{EventSink, Housekeeping, LogSink, SessionHost};
-pub use limit::NoRoom;
+pub use moored_registry::NoRoom;
 pub use outcome::{RunError, RunOutcome};
 pub use pid_file::remove_if_dead as remove_dead_pid_file;
 pub use run::run;

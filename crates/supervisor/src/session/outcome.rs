@@ -4,8 +4,8 @@ use std::io;
 
 use moored_containment::StartError;
 
-use super::limit::NoRoom;
 use crate::event::Ended;
+use moored_registry::NoRoom;
 
 /// How a session ended.
 #[derive(Clone, Debug)]

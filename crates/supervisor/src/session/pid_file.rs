@@ -11,10 +11,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 
-use crate::berth::Facts;
-use crate::boot_time::age_of;
+use moored_registry::boot_time::age_of;
+use moored_registry::{RunInfo, open_regular_file};
+
 use crate::ignored::ignore;
-use crate::places::open_plain;
 
 /// Somebody else's server has that file, and lives.
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +37,12 @@ pub(super) struct PidFile {
 
 impl PidFile {
     /// Writes it for a server that was just started. `others` are the `run`s that are alive besides ours: which of two
-    /// processes had a number is told by clocks, which may step, but whoever holds a berth is alive.
+    /// processes had a number is told by clocks, which may step, but a session that holds its registration is alive.
     pub(super) fn write(
         path: &Path,
         pid: u32,
         version: Option<&str>,
-        others: &[Facts],
+        others: &[RunInfo],
     ) -> Result<Self, PidFileError> {
         let is_held = others.iter().any(|facts| facts.pid_file.as_deref() == Some(path));
         match Named::by(path) {
@@ -134,7 +134,7 @@ const LONGEST: u64 = 4096;
 /// What is in a PID file, or the beginning of what else it is.
 pub(super) fn read(path: &Path) -> io::Result<String> {
     let mut text = Vec::new();
-    open_plain(path)?.take(LONGEST).read_to_end(&mut text)?;
+    open_regular_file(path)?.take(LONGEST).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

@@ -13,9 +13,9 @@ use super::conversation::{Conversation, Effects, FollowUps};
 use super::pid_file::PidFile;
 use super::port::{ClientPort, Flushed, Received};
 use super::server::{RunningServer, ServerOutput};
-use crate::boot_time::since_boot;
 use crate::event::Counters;
 use crate::relay::{Piece, Queue, Splitter};
+use moored_registry::boot_time::since_boot;
 
 /// More than this is not read ahead.
 const READ_AHEAD: usize = 256 << 10;

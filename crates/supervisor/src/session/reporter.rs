@@ -5,18 +5,18 @@
 use tracing::debug;
 
 use super::host::{EventSink, begun, event};
-use crate::berth::Facts;
 use crate::event::{Counters, EndCause, Ended, Event, What};
+use moored_registry::RunInfo;
 
 pub(super) struct Reporter {
-    facts: Facts,
+    facts: RunInfo,
     sink: EventSink,
     /// Events of the start; none once they have been told.
     held_back: Option<Vec<Event>>,
 }
 
 impl Reporter {
-    pub(super) fn new(facts: Facts, sink: EventSink) -> Self {
+    pub(super) fn new(facts: RunInfo, sink: EventSink) -> Self {
         let held_back = Some(vec![begun(&facts)]);
         Self { facts, sink, held_back }
     }
@@ -38,7 +38,7 @@ impl Reporter {
     }
 
     /// The end of another session, whose moored was killed before it could tell it.
-    pub(super) fn note_death(&mut self, facts: &Facts) {
+    pub(super) fn note_death(&mut self, facts: &RunInfo) {
         let ended = Ended {
             why: EndCause::MooredKilled,
             exit_code: None,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use moored_containment::ProcessIdentity;
-use moored_supervisor::control::{Reply, Request, StopBy};
+use moored_registry::control::{Reply, Request, StopBy};
 use moored_supervisor::event::SleepReason;
 use moored_testkit::{User, wait_until};
 use rustix::process::Signal;

@@ -10,7 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{BUSY, REST, SqliteLedger, fault, patiently, schema};
 use crate::ledger::{DatabaseFault, LedgerError};
-use crate::places::{StateDir, private_file};
+use crate::places::StateDir;
+use moored_registry::private_file;
 
 impl SqliteLedger {
     /// Opens the history in this folder; makes it if there is none.

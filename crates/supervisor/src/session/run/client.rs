@@ -16,9 +16,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::event::Client;
-use crate::held_process::hold;
 use crate::relay::watch;
 use moored_launch::server_name;
+use moored_registry::hold;
 
 /// How far up a holder is looked for: client, package runner, shells between.
 const GENERATIONS: usize = 8;

@@ -37,7 +37,8 @@ use super::host::{SessionHost, facts};
 use super::outcome::{RunError, RunOutcome};
 use super::port::ClientPort;
 use super::task::{Command, Session, SessionParts};
-use crate::berth::Facts;
+use moored_registry::RunInfo;
+
 use crate::ignored::ignore;
 
 /// Runs a server for the client at the other end of our stdio, until one of them ends.
@@ -70,7 +71,7 @@ async fn begin(spec: ServerSpec, host: SessionHost) -> Result<RunOutcome, RunErr
     let holds_stdin = client.as_ref().is_some_and(|found| found.stdin == StdinHold::Seen);
     let known = client.as_ref().map(|found| found.client.clone());
     let facts =
-        Facts { client_holds_stdin: holds_stdin, ..facts(&spec, &host, known).map_err(RunError::NoProc)? };
+        RunInfo { client_holds_stdin: holds_stdin, ..facts(&spec, &host, known).map_err(RunError::NoProc)? };
     let client = ClientWatch::new(client);
     let starter = ContainedStarter::new(spec.clone(), host.remove_pid_file.clone());
     // Before anything is started: from here on a signal is an ending, not our death.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::session::Session;
-use crate::boot_time::ticks_since_boot;
 use crate::event::{EndCause, What};
 use crate::session::conversation::Failed;
 use crate::session::life::{ONE_SHOT, Trigger, draining_time};
 use crate::session::port::{ClientPort, EofKind, Received};
 use crate::session::pump::IoStep;
 use crate::session::server::{RunningServer, StartServer, Vital};
+use moored_registry::boot_time::ticks_since_boot;
 
 /// A server that lives on for so long after it has closed a pipe has not done so by exiting.
 const NOT_AN_EXIT: Duration = Duration::from_millis(250);

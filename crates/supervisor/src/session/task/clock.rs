@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::session::{Session, Timers};
-use crate::boot_time::since_boot;
 use crate::event::{SleepReason, What};
 use crate::session::host::Housekeeping;
 use crate::session::idle::{IdleDecision, IdleFacts, Pipes, ServerLoad};
@@ -13,7 +12,8 @@ use crate::session::jobs::{BackgroundResult, ServerTree, StartedProcesses};
 use crate::session::life::{Timer, Trigger};
 use crate::session::port::ClientPort;
 use crate::session::server::{RunningServer, StartServer};
-use crate::superseding::Superseded;
+use moored_registry::Superseded;
+use moored_registry::boot_time::since_boot;
 
 /// How soon a server past its lifetime is looked at again that has something to read: that it has read it is told by nothing.
 const READ_AGAIN: Duration = Duration::from_secs(1);

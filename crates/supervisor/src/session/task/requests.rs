@@ -7,10 +7,11 @@ use moored_containment::EndReport;
 use tokio::sync::oneshot;
 use tracing::debug;
 
+use moored_registry::ControlRequest;
+use moored_registry::control::{Reply, Request, RunState, Status, StopBy};
+
 use super::session::Session;
-use crate::control::{Reply, Request, RunState, Status, StopBy};
 use crate::event::{EndCause, StartReason};
-use crate::session::door::Asked;
 use crate::session::life::{Phase, Trigger};
 use crate::session::port::ClientPort;
 use crate::session::server::{RunningServer, StartServer};
@@ -43,8 +44,8 @@ impl Waiters {
 }
 
 impl<P: ClientPort, S: StartServer> Session<P, S> {
-    pub(super) fn asked(&mut self, asked: Asked) {
-        let Asked { request, answer } = asked;
+    pub(super) fn asked(&mut self, asked: ControlRequest) {
+        let ControlRequest { request, answer } = asked;
         debug!(run = %self.facts.run, ?request, "an operator asks");
         match request {
             Request::Status => self.jobs.answer_status(self.status(), self.server.code.clone(), answer),

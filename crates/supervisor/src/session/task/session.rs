@@ -11,12 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::requests::Waiters;
-use crate::berth::{Berth, Facts};
 use crate::event::{SleepReason, What};
 use crate::session::code::Code;
 use crate::session::conversation::{Conversation, ConversationRules, FollowUps};
-use crate::session::crashes::Crashes;
-use crate::session::door::{Asked, Door};
 use crate::session::host::{Housekeeping, LogSink, SessionHost};
 use crate::session::jobs::{BackgroundResult, Jobs};
 use crate::session::life::{Begin, Limit, ServerLife, Signal, Trigger};
@@ -25,12 +22,15 @@ use crate::session::port::ClientPort;
 use crate::session::pump::{IoStep, Pump};
 use crate::session::reporter::Reporter;
 use crate::session::server::{RunningServer, ServerEvent, StartFuture, StartServer};
-use crate::superseding::Superseded;
+use moored_registry::CrashMemory;
+use moored_registry::Superseded;
+use moored_registry::{ControlRequest, ControlServer};
+use moored_registry::{RunInfo, RunRegistration};
 
 /// What a session is made of.
 pub(in crate::session) struct SessionParts<P, S> {
     pub(in crate::session) spec: ServerSpec,
-    pub(in crate::session) facts: Facts,
+    pub(in crate::session) facts: RunInfo,
     pub(in crate::session) host: SessionHost,
     pub(in crate::session) port: P,
     pub(in crate::session) starter: S,
@@ -53,7 +53,7 @@ enum SessionEvent<S> {
     Started(Result<S, StartError>),
     Server(ServerEvent),
     Io(IoStep),
-    Asked(Option<Asked>),
+    Asked(Option<ControlRequest>),
     Job(BackgroundResult),
     Time,
 }
@@ -61,8 +61,8 @@ enum SessionEvent<S> {
 /// Where the session is found while it lives.
 pub(super) struct Presence {
     pub(super) folder: Option<RuntimeDir>,
-    pub(super) berth: Option<Berth>,
-    pub(super) control: Option<Door>,
+    pub(super) registration: Option<RunRegistration>,
+    pub(super) control: Option<ControlServer>,
 }
 
 /// When something is due.
@@ -112,7 +112,7 @@ pub(super) struct EndSoFar {
 
 pub(in crate::session) struct Session<P, S: StartServer> {
     pub(super) spec: ServerSpec,
-    pub(super) facts: Facts,
+    pub(super) facts: RunInfo,
     pub(super) life: ServerLife,
     pub(super) conversation: Conversation,
     pub(super) pump: Pump<P, S::Server>,
@@ -125,7 +125,7 @@ pub(in crate::session) struct Session<P, S: StartServer> {
     pub(super) waiters: Waiters,
     pub(super) timers: Timers,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
-    pub(super) crashes: Option<Crashes>,
+    pub(super) crashes: Option<CrashMemory>,
     pub(super) server: ServerKnowledge,
     pub(super) end: EndSoFar,
     pub(super) began: Instant,
@@ -148,8 +148,8 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         let mut problems = Vec::new();
         let folder = host.folder.map_err(|error| problems.push(not_findable(&error))).ok();
         let client = facts.client.as_ref().and_then(|client| client.identity);
-        let crashes = folder.as_ref().map(|folder| Crashes::of(folder.path(), facts.entry_key, client));
-        let crashed = crashes.as_ref().and_then(Crashes::crash_loop);
+        let crashes = folder.as_ref().map(|folder| CrashMemory::of(folder.path(), facts.entry_key, client));
+        let crashed = crashes.as_ref().and_then(CrashMemory::crash_loop);
         let limit = if spec.rules.max_instances.is_some() && folder.is_some() {
             Limit::Instances
         } else {
@@ -164,7 +164,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
             pump: Pump::new(port),
             starter,
             start_under_way: None,
-            presence: Presence { folder, berth: None, control: None },
+            presence: Presence { folder, registration: None, control: None },
             reporter: Reporter::new(facts.clone(), host.events),
             log: host.log,
             jobs: Jobs::new(),
@@ -281,9 +281,9 @@ pub(super) fn not_findable(error: &std::io::Error) -> String {
     format!("`ps` and `stop` will not find this server: {error}")
 }
 
-async fn asked(control: Option<&mut Door>) -> Option<Asked> {
+async fn asked(control: Option<&mut ControlServer>) -> Option<ControlRequest> {
     match control {
-        Some(control) => control.asked().await,
+        Some(control) => control.next().await,
         None => std::future::pending().await,
     }
 }

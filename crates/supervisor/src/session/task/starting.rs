@@ -7,12 +7,11 @@ use std::time::Duration;
 use moored_containment::StartError;
 use tokio::time::Instant;
 
+use moored_registry::{ControlServer, NoRoom, RegisteredRun, RunRegistration};
+
 use super::session::{Session, not_findable};
-use crate::berth::{self, Berth};
 use crate::event::{EndCause, StartReason, What};
-use crate::session::door::Door;
 use crate::session::life::{Phase, Trigger};
-use crate::session::limit::NoRoom;
 use crate::session::pid_file::PidFile;
 use crate::session::port::ClientPort;
 use crate::session::pump::LiveServer;
@@ -25,14 +24,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     /// Takes a place in the runtime folder, if there is one.
     pub(super) fn register(&mut self) {
         let Some(folder) = &self.presence.folder else { return };
-        let taken = Berth::take(folder, &self.facts);
+        let taken = RunRegistration::take(folder, &self.facts);
         self.registered(taken);
     }
 
-    fn registered(&mut self, taken: io::Result<Berth>) {
-        let opened = taken.and_then(|berth| {
-            let control = Door::open(&berth.socket());
-            self.presence.berth = Some(berth);
+    fn registered(&mut self, taken: io::Result<RunRegistration>) {
+        let opened = taken.and_then(|registration| {
+            let control = ControlServer::open(&registration.socket());
+            self.presence.registration = Some(registration);
             self.presence.control = Some(control?);
             Ok(())
         });
@@ -68,7 +67,7 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         }
     }
 
-    pub(super) fn first_room(&mut self, room: Result<io::Result<Berth>, NoRoom>) {
+    pub(super) fn first_room(&mut self, room: Result<io::Result<RunRegistration>, NoRoom>) {
         match room {
             Ok(taken) => {
                 self.registered(taken);
@@ -139,10 +138,14 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
 
     fn write_pid_file(&mut self, pid: u32) -> Option<PidFile> {
         let path = self.facts.pid_file.clone()?;
-        let all =
-            self.presence.folder.as_ref().and_then(|folder| berth::all(folder).ok()).unwrap_or_default();
+        let all = self
+            .presence
+            .folder
+            .as_ref()
+            .and_then(|folder| RegisteredRun::all(folder).ok())
+            .unwrap_or_default();
         let others: Vec<_> =
-            all.into_iter().map(|found| found.facts).filter(|facts| facts.run != self.facts.run).collect();
+            all.into_iter().map(|found| found.info).filter(|facts| facts.run != self.facts.run).collect();
         match PidFile::write(&path, pid, self.server.version.as_deref(), &others) {
             Ok(file) => Some(file),
             Err(error) => {

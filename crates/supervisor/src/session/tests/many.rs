@@ -7,9 +7,9 @@ use moored_containment::RuntimeDir;
 
 use super::cast::Scene;
 use super::script::echo;
-use crate::berth;
 use crate::event::{EndCause, RunId};
 use moored_launch::{OverLimit, Rules};
+use moored_registry::RegisteredRun;
 
 fn folder() -> (PathBuf, RuntimeDir) {
     let path = std::env::temp_dir().join(format!("moored-many-{}", RunId::generate()));
@@ -25,7 +25,7 @@ async fn each_of_64_sessions_at_once_gets_its_own_answers_and_leaves_no_file() {
     for scene in &mut scenes {
         scene.initialize().await;
     }
-    assert_eq!(berth::all(&folder).expect("a folder").len(), 64);
+    assert_eq!(RegisteredRun::all(&folder).expect("a folder").len(), 64);
     for scene in &scenes {
         scene.call(7, "same id");
     }
@@ -37,7 +37,7 @@ async fn each_of_64_sessions_at_once_gets_its_own_answers_and_leaves_no_file() {
         let (outcome, rest, _) = scene.ended().await;
         assert_eq!((outcome.ended.why, rest), (EndCause::ClientEof, vec![]));
     }
-    assert_eq!(berth::all(&folder).expect("a folder").len(), 0);
+    assert_eq!(RegisteredRun::all(&folder).expect("a folder").len(), 0);
     std::fs::remove_dir(path).expect("nothing is left in it");
 }
 

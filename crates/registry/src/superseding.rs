@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::berth::Facts;
-use crate::boot_time::from_ticks;
-use crate::event::RunId;
+use crate::run_id::RunId;
+use crate::run_info::{Origin, RunInfo};
 
 /// The entries of one config are started together. Where the same command comes up with another environment so much
 /// later, somebody has edited the entry.
@@ -21,18 +20,25 @@ pub struct Superseded {
     pub config_changed: bool,
 }
 
-impl Facts {
+impl RunInfo {
     /// A newer `run` among these that has taken this one's place: of the same entry for the same client, or of an entry
     /// that was edited, which is one that showed up at least `apart` later.
+    ///
+    /// A server of a `moored-client` set neither takes a place nor loses one: its set knows whether it is wanted, and a program
+    /// may have the same server in several sets on purpose.
     pub fn superseded_by<'a>(
         &self,
         all: impl IntoIterator<Item = &'a Self>,
         apart: Duration,
     ) -> Option<Superseded> {
+        if self.origin == Origin::Client {
+            return None;
+        }
         let client = self.client.as_ref()?.identity?;
         let is_for_client =
             |other: &&Self| other.client.as_ref().and_then(|other| other.identity) == Some(client);
-        let siblings: Vec<&Self> = all.into_iter().filter(is_for_client).collect();
+        let is_relayed = |other: &&Self| other.origin != Origin::Client;
+        let siblings: Vec<&Self> = all.into_iter().filter(is_relayed).filter(is_for_client).collect();
         let newer = || siblings.iter().filter(|other| other.order() > self.order());
         if let Some(same) = newer().find(|other| other.entry_key == self.entry_key) {
             return Some(Superseded { by: same.run, config_changed: false });
@@ -47,17 +53,6 @@ impl Facts {
             .find(is_edited)
             .map(|edited| Superseded { by: edited.run, config_changed: true })
     }
-
-    /// Those that are alive in the order of their starts. Ids are in that of the wall clock, which may have been set since:
-    /// they only decide between two of one tick.
-    pub(crate) fn order(&self) -> (u64, RunId) {
-        (self.moored.start_ticks, self.run)
-    }
-
-    /// On the clock that nobody sets.
-    fn began(&self) -> Duration {
-        from_ticks(self.moored.start_ticks)
-    }
 }
 
 #[cfg(test)]
@@ -66,17 +61,16 @@ mod tests {
     use moored_containment::ProcessIdentity;
 
     use super::*;
-    use crate::event::Client;
+    use crate::run_info::Client;
     use moored_launch::Key;
 
-    /// A `run` of an entry, so many seconds after boot.
-    fn run(entry: u64, seconds: u64) -> Facts {
+    /// A session of an entry that began that many seconds after boot. All are in one process, which is older.
+    fn run(entry: u64, seconds: u64) -> RunInfo {
         let us = ProcessIdentity::of(std::process::id()).expect("us");
         let key = |number: u64| serde_json::from_value::<Key>(number.into()).expect("a key");
-        let ticks = seconds * rustix::param::clock_ticks_per_second();
-        Facts {
+        RunInfo {
             run: RunId::generate(),
-            moored: ProcessIdentity { start_ticks: ticks, ..us },
+            moored: ProcessIdentity { start_ticks: 1, ..us },
             moored_version: "0".into(),
             name: "srv".into(),
             command: vec!["srv".into()],
@@ -85,6 +79,9 @@ mod tests {
             entry_key: key(entry),
             client: Some(Client { pid: us.pid, identity: Some(us), name: "codex".into() }),
             client_holds_stdin: true,
+            origin: Origin::Run,
+            began_ms: Some(seconds * 1000),
+            session: None,
             started_at: Timestamp::UNIX_EPOCH,
             log_file: None,
             pid_file: None,
@@ -92,9 +89,9 @@ mod tests {
         }
     }
 
-    fn of(all: &[Facts]) -> Vec<Option<(usize, bool)>> {
-        let at = |run: RunId| all.iter().position(|facts| facts.run == run).expect("one of them");
-        let judged = all.iter().map(|facts| facts.superseded_by(all, APART));
+    fn of(all: &[RunInfo]) -> Vec<Option<(usize, bool)>> {
+        let at = |run: RunId| all.iter().position(|info| info.run == run).expect("one of them");
+        let judged = all.iter().map(|info| info.superseded_by(all, APART));
         judged.map(|newer| newer.map(|newer| (at(newer.by), newer.config_changed))).collect()
     }
 
@@ -118,12 +115,41 @@ mod tests {
     #[test]
     fn another_client_or_another_server_takes_nobodys_place() {
         let strangers = [
-            Facts { client: None, ..run(1, 200) },
-            Facts { cwd: "/tmp".into(), ..run(2, 200) },
-            Facts { server_key: serde_json::from_str("9").expect("a key"), ..run(3, 200) },
+            RunInfo { client: None, ..run(1, 200) },
+            RunInfo { cwd: "/tmp".into(), ..run(2, 200) },
+            RunInfo { server_key: serde_json::from_str("9").expect("a key"), ..run(3, 200) },
         ];
         for stranger in strangers {
             assert_eq!(of(&[run(1, 10), stranger])[0], None);
         }
+    }
+
+    #[test]
+    fn sessions_of_one_process_are_ordered_by_their_own_starts_and_not_by_their_ids() {
+        // The one with the lower id began later, as after a step of the wall clock.
+        let mut ids = [RunId::generate(), RunId::generate()];
+        ids.sort();
+        let (later, earlier) = (RunInfo { run: ids[0], ..run(1, 20) }, RunInfo { run: ids[1], ..run(1, 10) });
+        assert_eq!(later.moored, earlier.moored);
+        assert_eq!(of(&[later, earlier]), [None, Some((0, false))]);
+    }
+
+    #[test]
+    fn a_registration_of_an_older_version_is_ordered_by_the_start_of_its_process() {
+        let older = run(1, 10);
+        let mut text = serde_json::to_value(&older).expect("JSON");
+        let fields = text.as_object_mut().expect("an object");
+        assert!(["origin", "began_ms"].iter().all(|name| fields.remove(*name).is_some()));
+        fields["moored"]["start_ticks"] = (15 * rustix::param::clock_ticks_per_second()).into();
+        let read: RunInfo = serde_json::from_value(text).expect("what is missing has a default");
+        assert_eq!((read.origin, read.began()), (Origin::Run, Duration::from_secs(15)));
+        assert_eq!(of(&[run(1, 10), read.clone(), run(1, 20)])[..2], [Some((1, false)), Some((2, false))]);
+    }
+
+    #[test]
+    fn a_server_of_a_client_library_neither_takes_a_place_nor_loses_one() {
+        let of_library = |seconds| RunInfo { origin: Origin::Client, ..run(1, seconds) };
+        assert_eq!(of(&[run(1, 10), of_library(20)]), [None, None]);
+        assert_eq!(of(&[of_library(10), of_library(20), run(1, 30)]), [None, None, None]);
     }
 }

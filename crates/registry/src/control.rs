@@ -1,11 +1,10 @@
-//! What is said over a `run`'s control socket: one line of JSON asks, one line answers. The socket itself is `berth`'s
-//! and `session`'s; this file owns the words.
+//! The protocol of a session's control socket: one line of JSON asks, one line answers. The client side is
+//! [`RegisteredRun::ask`](crate::RegisteredRun::ask), the server side `control_server`; this file owns the words.
 
 use jiff::Timestamp;
 use moored_containment::{EndReport, ProcessIdentity, SessionId, Strength};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Counters, SleepReason};
 pub use crate::superseding::Superseded;
 
 /// What can be asked of a `run`.
@@ -106,4 +105,37 @@ pub struct Status {
     pub counters: Counters,
     /// Who has taken its place for the same client.
     pub superseded_by: Option<Superseded>,
+}
+
+/// Why a server was put to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SleepReason {
+    /// Silent for as long as `--idle` says.
+    Idle,
+    /// A newer instance serves the same client, and this one has been silent.
+    Superseded,
+    /// Another start would have been one too many.
+    OverLimit,
+    /// It had lived for `--max-lifetime`.
+    Lifetime,
+    /// An operator asked for it.
+    Operator,
+}
+
+/// What was counted over the life of a `run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes from the client to the server.
+    pub bytes_to_server: u64,
+    /// Bytes from the server to the client.
+    pub bytes_to_client: u64,
+    /// Messages from the client.
+    pub messages_to_server: u64,
+    /// Messages from the server.
+    pub messages_to_client: u64,
+    /// How often the server was started after having slept.
+    pub wakes: u64,
+    /// How often after having crashed.
+    pub restarts: u64,
 }

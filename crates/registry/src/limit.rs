@@ -1,4 +1,4 @@
-//! Keeping few: `--max-instances` counts the instances of the same server that are awake, and makes room for one more by
+//! The limit of instances: `--max-instances` counts the instances of the same server that are awake, and makes room for one more by
 //! asking them. One that is busy refuses, and is never ended.
 
 use std::fs::{self, File, TryLockError};
@@ -8,23 +8,28 @@ use std::time::{Duration, Instant};
 
 use moored_containment::RuntimeDir;
 
-use crate::berth::{self, Facts, Found};
-use crate::control::{Reply, Request, RunState, Status, StopBy};
-use crate::event::{RunId, SleepReason};
-use crate::places::{UNSURPRISED, private_file};
+use crate::control::{Reply, Request, RunState, SleepReason, Status, StopBy};
+use crate::private_files::{NOFOLLOW_NONBLOCK, private_file};
+use crate::registered_run::RegisteredRun;
+use crate::run_id::RunId;
+use crate::run_info::{Origin, RunInfo};
 use moored_launch::OverLimit;
 
-/// How long an instance may take to say how it is.
-const ANSWER: Duration = Duration::from_millis(500);
+/// How long an instance may take to answer `Status`.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long one may take to end: both rungs of a ladder and its proof.
-const END: Duration = Duration::from_secs(15);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a start waits for others to become idle.
-const QUEUE: Duration = Duration::from_secs(30);
-/// How long a wake does.
-const WAKE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(100);
-/// How often a turn is asked for again that somebody else has.
-const NEXT_TURN: Duration = Duration::from_millis(5);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a wake waits for others to become idle.
+const WAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait before idle instances are looked for again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How often a turn that another process has is tried again.
+const TURN_POLL: Duration = Duration::from_millis(5);
+
+/// The ending of the file whose lock is the turn to count instances.
+pub(crate) const ROOM: &str = "room";
 
 /// There is no room.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +44,17 @@ pub struct NoRoom {
     busy: &'static str,
 }
 
-type Awake = (Found, Option<Box<Status>>);
+type Awake = (RegisteredRun, Option<Box<Status>>);
 
 /// Who is awake besides us, the longest silent first.
-fn awake(folder: &RuntimeDir, own: &Facts) -> Vec<Awake> {
-    let others = berth::all(folder).unwrap_or_default().into_iter();
-    let others = others.filter(|o| o.facts.server_key == own.server_key && o.facts.run != own.run);
+fn awake(folder: &RuntimeDir, own: &RunInfo) -> Vec<Awake> {
+    let others = RegisteredRun::all(folder).unwrap_or_default().into_iter();
+    // A server of a `moored-client` set is counted by the set's own limit, and only its host may end it.
+    let others = others.filter(|o| o.info.origin != Origin::Client);
+    let others = others.filter(|o| o.info.server_key == own.server_key && o.info.run != own.run);
     let mut awake: Vec<Awake> = others
         .map(|found| {
-            let status = match found.ask(&Request::Status, ANSWER) {
+            let status = match found.ask(&Request::Status, STATUS_TIMEOUT) {
                 Ok(Reply::Status(status)) => Some(status),
                 // It is starting, or has no time: it counts, and cannot be asked.
                 _ => None,
@@ -71,8 +78,8 @@ struct Turn {
     _lock: File,
 }
 
-/// What came of asking for a turn.
-enum Asked {
+/// What came of trying to take the turn.
+enum TurnAttempt {
     Ours(#[expect(dead_code, reason = "held until it is dropped")] Turn),
     /// A folder that cannot be written to: there is no limit to keep.
     NoTurns,
@@ -81,34 +88,34 @@ enum Asked {
 }
 
 impl Turn {
-    fn ask(folder: &RuntimeDir, own: &Facts) -> Asked {
-        let path = folder.path().join(format!("{}.room", own.server_key));
+    fn try_take(folder: &RuntimeDir, own: &RunInfo) -> TurnAttempt {
+        let path = folder.path().join(format!("{}.{ROOM}", own.server_key));
         let mut options = private_file();
-        options.write(true).create(true).truncate(false).custom_flags(UNSURPRISED);
-        let Ok(file) = options.open(&path) else { return Asked::NoTurns };
+        options.write(true).create(true).truncate(false).custom_flags(NOFOLLOW_NONBLOCK);
+        let Ok(file) = options.open(&path) else { return TurnAttempt::NoTurns };
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Asked::NotYet,
-            Err(TryLockError::Error(_)) => return Asked::NoTurns,
+            Err(TryLockError::WouldBlock) => return TurnAttempt::NotYet,
+            Err(TryLockError::Error(_)) => return TurnAttempt::NoTurns,
         }
         // Whoever had it before us has removed it: then it is another file that the next ones wait for.
         let is_there = fs::metadata(&path)
             .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
-        if is_there { Asked::Ours(Self { path, _lock: file }) } else { Asked::NotYet }
+        if is_there { TurnAttempt::Ours(Self { path, _lock: file }) } else { TurnAttempt::NotYet }
     }
 
     /// Blocks until it is ours, or there are none, or so long: whoever has it may have been stopped.
     fn take(
         folder: &RuntimeDir,
-        own: &Facts,
+        own: &RunInfo,
         until: Instant,
         is_wanted: &impl Fn() -> bool,
-    ) -> Option<Asked> {
+    ) -> Option<TurnAttempt> {
         loop {
-            match Self::ask(folder, own) {
-                Asked::NotYet if Instant::now() < until && is_wanted() => std::thread::sleep(NEXT_TURN),
-                Asked::NotYet => return None,
-                asked => return Some(asked),
+            match Self::try_take(folder, own) {
+                TurnAttempt::NotYet if Instant::now() < until && is_wanted() => std::thread::sleep(TURN_POLL),
+                TurnAttempt::NotYet => return None,
+                attempt => return Some(attempt),
             }
         }
     }
@@ -123,20 +130,20 @@ impl Drop for Turn {
 
 /// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some, or nobody
 /// wants it any more.
-pub(super) fn make_room<T>(
+pub fn make_room<T>(
     folder: &RuntimeDir,
-    own: &Facts,
+    own: &RunInfo,
     limit: u32,
     how: OverLimit,
     is_wanted: impl Fn() -> bool,
     take: impl FnOnce() -> T,
 ) -> Result<T, NoRoom> {
-    let (until, mut stopped) = (Instant::now() + QUEUE, Vec::new());
+    let (until, mut stopped) = (Instant::now() + QUEUE_TIMEOUT, Vec::new());
     loop {
         let turn = Turn::take(folder, own, until, &is_wanted);
         let mut awake = awake(folder, own);
         // One that was stopped for us is there until it has told its end.
-        awake.retain(|(found, _)| !stopped.contains(&found.facts.run));
+        awake.retain(|(found, _)| !stopped.contains(&found.info.run));
         if turn.is_some() && (awake.len() as u64) < u64::from(limit) {
             return Ok(take());
         }
@@ -149,14 +156,14 @@ pub(super) fn make_room<T>(
         }
         match how {
             OverLimit::Refuse => return Err(no_room("")),
-            OverLimit::Hibernate if ask_to_sleep(&awake, END) => {}
+            OverLimit::Hibernate if ask_to_sleep(&awake, END_TIMEOUT) => {}
             OverLimit::StopOldest if stop_oldest(&awake, &mut stopped) => {}
             OverLimit::Hibernate | OverLimit::StopOldest => {
                 if Instant::now() > until {
                     return Err(no_room("; all of them are busy"));
                 }
                 drop(turn);
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RETRY_PAUSE);
             }
         }
     }
@@ -164,29 +171,29 @@ pub(super) fn make_room<T>(
 
 /// Makes room for a server that is to wake, and wakes it by `wake`, after which it counts. Its client waits for an answer,
 /// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
-pub(super) fn make_room_for_wake(
+pub fn make_room_for_wake(
     folder: &RuntimeDir,
-    own: &Facts,
+    own: &RunInfo,
     limit: u32,
     is_wanted: impl Fn() -> bool,
     wake: impl FnOnce(),
 ) {
     let (began, mut wake) = (Instant::now(), Some(wake));
     let mut wake = move || wake.take().into_iter().for_each(|wake| wake());
-    while is_wanted() && began.elapsed() < QUEUE {
+    while is_wanted() && began.elapsed() < QUEUE_TIMEOUT {
         // Whoever is to be woken is waited for: it is woken all the same if it cannot have its turn in time.
-        let turn = Turn::take(folder, own, began + WAKE, &is_wanted);
+        let turn = Turn::take(folder, own, began + WAKE_TIMEOUT, &is_wanted);
         let awake = awake(folder, own);
         let has_room = turn.is_some() && (awake.len() as u64) < u64::from(limit);
-        if has_room || began.elapsed() >= WAKE {
+        if has_room || began.elapsed() >= WAKE_TIMEOUT {
             wake();
         }
         if has_room {
             return;
         }
-        if turn.is_none() || !ask_to_sleep(&awake, WAKE) {
+        if turn.is_none() || !ask_to_sleep(&awake, WAKE_TIMEOUT) {
             drop(turn);
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_PAUSE);
         }
     }
     if is_wanted() {
@@ -194,23 +201,24 @@ pub(super) fn make_room_for_wake(
     }
 }
 
-fn ask_to_sleep(awake: &[Awake], patience: Duration) -> bool {
+fn ask_to_sleep(awake: &[Awake], timeout: Duration) -> bool {
     let request = Request::Hibernate { why: SleepReason::OverLimit };
     awake
         .iter()
         .filter(|(_, status)| status.is_some())
-        .any(|(found, _)| matches!(found.ask(&request, patience), Ok(Reply::Hibernating { .. })))
+        .any(|(found, _)| matches!(found.ask(&request, timeout), Ok(Reply::Hibernating { .. })))
 }
 
 fn stop_oldest(awake: &[Awake], stopped: &mut Vec<RunId>) -> bool {
-    let mut idle: Vec<&Found> = awake
+    let mut idle: Vec<&RegisteredRun> = awake
         .iter()
         .filter(|(_, status)| status.as_ref().is_some_and(|status| status.in_flight == 0))
         .map(|(found, _)| found)
         .collect();
-    idle.sort_by_key(|found| found.facts.order());
+    idle.sort_by_key(|found| found.info.order());
     let request = Request::Stop { by: StopBy::OverLimit };
-    let gone = idle.iter().find(|found| matches!(found.ask(&request, END), Ok(Reply::Stopped { .. })));
-    stopped.extend(gone.map(|found| found.facts.run));
+    let gone =
+        idle.iter().find(|found| matches!(found.ask(&request, END_TIMEOUT), Ok(Reply::Stopped { .. })));
+    stopped.extend(gone.map(|found| found.info.run));
     gone.is_some()
 }
