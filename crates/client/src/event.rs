@@ -11,8 +11,7 @@ use futures_core::Stream;
 use moored_containment::{ProcessIdentity, Strength};
 use tokio::sync::mpsc;
 
-use crate::launch::ConnectError;
-use crate::mooring::Outcome;
+use crate::server::{ConnectError, Outcome};
 
 /// How many events a listener may be behind.
 const ROOM: usize = 1024;

@@ -9,15 +9,12 @@ use std::time::Duration;
 use moored_containment::EndReport;
 use tokio::time::timeout;
 
-use crate::launch::{ConnectError, Room, rooms};
-use crate::life::EndedWhy;
-use crate::member::{Member, longest, retire};
-use crate::options::Replacing;
-use crate::owner::Owner;
-use crate::plan::Plan;
-use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::shared::Shared;
-use crate::slot::{Phase, Slot};
+use super::member::{Member, longest, retire};
+use super::options::Replacing;
+use super::plan::Plan;
+use super::replaced::{FailedServer, ReplaceError, Replaced};
+use super::shared::Shared;
+use crate::server::{ConnectError, EndedWhy, Owner, Phase, Room, Slot, rooms};
 use crate::spec::{ServerSpec, Start};
 
 pub(crate) struct Generations {

@@ -10,13 +10,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::launch::{ConnectError, SILENCE};
-use crate::life::EndedWhy;
-use crate::owner::Finished;
-use crate::plan::Serving;
-use crate::replaced::{EndedServer, FailedServer};
-use crate::shared::Shared;
-use crate::slot::{Order, Slot};
+use super::plan::Serving;
+use super::replaced::{EndedServer, FailedServer};
+use super::shared::Shared;
+use crate::server::{ConnectError, EndedWhy, Finished, Order, SILENCE, Slot};
 
 /// A server, and its one task.
 pub(crate) struct Member {

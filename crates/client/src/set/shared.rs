@@ -7,12 +7,10 @@ use rmcp::ClientLifecycleMode;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::options::{MakeHandler, Replacing, ServerLimit};
+use super::registry::Registry;
 use crate::event::{Bus, Event};
-use crate::life::EndedWhy;
-use crate::mooring::{Mooring, Outcome, cut_all};
-use crate::options::{MakeHandler, Replacing, ServerLimit};
-use crate::registry::Registry;
-use crate::slot::Slot;
+use crate::server::{EndedWhy, Mooring, Outcome, Slot, cut_all};
 
 pub(crate) struct Shared {
     pub(crate) registry: Registry,

@@ -5,8 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::mooring::Mooring;
-use crate::slot::Slot;
+use crate::server::{Mooring, Slot};
 
 #[derive(Default)]
 pub(crate) struct Registry {

@@ -16,15 +16,13 @@ use std::sync::Arc;
 
 use moored_containment::EndReport;
 
-use crate::call_error::CallError;
+use super::generations::Generations;
+use super::options::SetOptions;
+use super::plan::{DuplicateName, Plan};
+use super::replaced::{FailedServer, ReplaceError, Replaced};
 use crate::event::Events;
-use crate::generations::Generations;
-use crate::handle::Handle;
-use crate::life::EndedWhy;
-use crate::options::SetOptions;
-use crate::plan::{DuplicateName, Plan};
-use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::slot::{Desk, Order, Phase};
+use crate::handle::{CallError, Handle};
+use crate::server::{Desk, EndedWhy, Order, Phase};
 use crate::spec::ServerSpec;
 
 /// A set of MCP servers that ends with its owner.

@@ -8,10 +8,10 @@ use rmcp::{ClientLifecycleMode, RoleClient, Service};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::registry::Registry;
+use super::shared::Shared;
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
-use crate::registry::Registry;
-use crate::shared::Shared;
 
 /// What a replacement does when a new server does not come up.
 ///

@@ -14,14 +14,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::mooring::{Mooring, Outcome};
+use super::slot::{Connection, Slot};
 use crate::event::Event;
 use crate::handler::AnyHandler;
-use crate::mooring::{Mooring, Outcome};
-use crate::options::ServerLimit;
-use crate::shared::Shared;
-use crate::slot::{Connection, Slot};
+use crate::set::{ServerLimit, Shared};
 use crate::spec::ServerSpec;
-use crate::wire::{Input, Signs, Wire};
+use crate::transport::{Input, Signs, Wire};
 
 /// How long a server that has closed its output may take to be gone by itself, before it is asked to; and how long one
 /// that is gone may be read, when somebody else holds its output open.

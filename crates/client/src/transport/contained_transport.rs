@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
-use crate::wire::Input;
+use super::wire::Input;
 
 /// How long after the server's end its last words may still be on their way.
 const LAST_WORDS: Duration = Duration::from_millis(200);

@@ -23,8 +23,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::restart::Restart;
-use crate::spec::Start;
+use crate::spec::{Restart, Start};
 
 /// Why a server is ended for good.
 ///

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use rmcp::ServiceError;
 
-use crate::launch::ConnectError;
-use crate::life::EndedWhy;
+use crate::server::{ConnectError, EndedWhy};
 
 /// Why a call has no answer.
 ///

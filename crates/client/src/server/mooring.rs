@@ -19,7 +19,7 @@ use moored_containment::aio::Contained;
 use moored_containment::{EndError, EndReport, Ladder};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::slot::Slot;
+use super::slot::Slot;
 
 /// How an ending came out. An error is not a survivor: it means that nobody could say.
 ///

@@ -4,28 +4,26 @@
 //! holds of the process is the mooring, which the set can cut under its hands. This file has what is between two lives; one
 //! life from start to end is in `one_life`.
 
-mod one_life;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::launch::{ConnectError, Room};
+use super::life::{Lives, Next};
+use super::mooring::Outcome;
+use super::slot::{Order, Phase, Slot};
 use crate::event::Event;
-use crate::launch::{ConnectError, Room};
-use crate::life::{Lives, Next};
-use crate::mooring::Outcome;
-use crate::shared::Shared;
-use crate::slot::{Order, Phase, Slot};
+use crate::set::Shared;
 use crate::spec::{ServerSpec, Start};
 
 pub(crate) struct Owner {
-    slot: Arc<Slot>,
-    shared: Arc<Shared>,
-    lives: Lives,
+    pub(super) slot: Arc<Slot>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) lives: Lives,
     /// What the set has got it for its first start.
-    room: Option<Result<Room, ConnectError>>,
-    finished: Finished,
+    pub(super) room: Option<Result<Room, ConnectError>>,
+    pub(super) finished: Finished,
 }
 
 /// What is left to say when a server has ended for good.
@@ -66,16 +64,16 @@ impl Owner {
         }
     }
 
-    fn spec(&self) -> &ServerSpec {
+    pub(super) fn spec(&self) -> &ServerSpec {
         &self.slot.spec
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.spec().name().to_owned()
     }
 
     /// Until the set orders something, or closes.
-    async fn ordered(&self) -> Order {
+    pub(super) async fn ordered(&self) -> Order {
         tokio::select! {
             biased;
             () = self.shared.closing.cancelled() => {

@@ -3,8 +3,6 @@
 //!
 //! Nothing is started here; `command` makes of it what `launch` starts.
 
-mod command;
-
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -13,9 +11,8 @@ use std::time::Duration;
 use moored_containment::{Ladder, Layer, Use};
 use moored_launch::{Launch, LaunchStdio, StdioSource};
 
-use crate::restart::Restart;
-
-pub use command::Stderr;
+use super::command::Stderr;
+use super::restart::Restart;
 
 /// When a server is started.
 ///
@@ -56,7 +53,7 @@ pub enum Start {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerSpec {
     pub(crate) launch: Launch,
-    stderr: Stderr,
+    pub(super) stderr: Stderr,
     pub(crate) connect_timeout: Duration,
     pub(crate) start: Start,
     pub(crate) idle: Option<Duration>,

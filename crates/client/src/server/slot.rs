@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::launch::ConnectError;
+use super::life::EndedWhy;
 use crate::handler::AnyHandler;
-use crate::launch::ConnectError;
-use crate::life::EndedWhy;
 use crate::spec::{ServerSpec, Start};
 
 /// A connection as rmcp runs it, with whatever handler the host has chosen.

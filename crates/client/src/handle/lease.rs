@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rmcp::ServiceError;
 use tokio::time::timeout;
 
-use crate::call_error::CallError;
-use crate::launch::SILENCE;
-use crate::slot::{Connection, Live, Phase, Slot};
+use super::call_error::CallError;
+use crate::server::{Connection, Live, Phase, SILENCE, Slot};
 
 /// The use of a server; see [`Handle::lease`](crate::Handle::lease). Stands for rmcp's connection.
 ///

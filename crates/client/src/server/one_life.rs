@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::DropGuard;
 
-use super::Owner;
+use super::launch::{ConnectError, Launched, launch, rooms};
+use super::life::Over;
+use super::mooring::Outcome;
+use super::owner::Owner;
+use super::slot::{Connection, Live, Order, Phase};
 use crate::event::Event;
-use crate::launch::{ConnectError, Launched, launch, rooms};
-use crate::life::Over;
-use crate::mooring::Outcome;
-use crate::slot::{Connection, Live, Order, Phase};
 
 /// Why a connection no longer serves.
 enum Stopped {
