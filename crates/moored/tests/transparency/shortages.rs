@@ -86,7 +86,10 @@ fn f13_files_that_may_hardly_grow_are_told_as_such_needs_prlimit() {
         let output = scene.command("prlimit", argv).output().expect("prlimit");
         let words = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{words}");
-        assert!(words.contains("files may have 4096 bytes at most") && words.contains("ulimit -f"), "{words}");
+        assert!(
+            words.contains("files may have 4096 bytes at most") && words.contains("ulimit -f"),
+            "{words}"
+        );
         scene.assert_nobody();
     }
 }
