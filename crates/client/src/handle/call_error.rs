@@ -31,7 +31,7 @@ pub enum CallError {
     Ended {
         /// Which server.
         name: String,
-        /// Why.
+        /// What ended it.
         why: EndedWhy,
     },
     /// The server ended during the call. It is restarted if its spec says so; the call may have had an effect.

@@ -83,7 +83,7 @@ impl Lease {
 
     fn lost(&self) -> CallError {
         let name = self.slot.spec.name().to_owned();
-        self.slot.look(|desk| match desk.phase {
+        self.slot.look(|state| match state.phase {
             Phase::Ending(why) | Phase::Ended(why) => CallError::Ended { name, why },
             _ => CallError::Lost { name },
         })

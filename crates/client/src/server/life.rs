@@ -11,7 +11,7 @@
 //!        │                    │   Down   │                    │
 //!        │                    └──────────┘                    │
 //!        └──── idle ──────────────────────────────────────────┤
-//!                                                             ▼ stopped, or nobody restarts it
+//!                                                             ▼ stopped, or not to be restarted
 //!                                                         ┌───────┐
 //!                                                         │ Ended │
 //!                                                         └───────┘
@@ -44,7 +44,7 @@ pub enum EndedWhy {
     Exited,
     /// It never came up.
     NeverStarted,
-    /// Nobody serves it any more: the runtime that it was started on is gone, or the host's own handler panicked. The set
+    /// It is no longer served: the runtime that it was started on is gone, or the host's own handler panicked. The set
     /// ends its process at the latest when it is replaced or the set is.
     Unattended,
 }
@@ -57,7 +57,9 @@ impl fmt::Display for EndedWhy {
             Self::Dropped => "its set was dropped",
             Self::Exited => "it ended by itself, and is not restarted",
             Self::NeverStarted => "it never came up",
-            Self::Unattended => "nobody serves it: its runtime was shut down, or the host's handler panicked",
+            Self::Unattended => {
+                "it is no longer served: its runtime was shut down, or the host's handler panicked"
+            }
         })
     }
 }
@@ -69,7 +71,7 @@ pub(crate) enum Over {
     NeverUp,
     /// It ended, or fell silent, by itself.
     Exited,
-    /// Nobody had called it for a while.
+    /// No call came for as long as its spec allows.
     Idle,
     /// It is to be started afresh.
     Recycled,
@@ -116,7 +118,7 @@ impl Lives {
                 self.failures = 0;
                 Next::StartNow
             }
-            // Whoever asked for it is told, and decides.
+            // The caller that ordered the stop is told, and decides.
             Over::NeverUp if !self.been_up && self.start == Start::AtOnce => {
                 Next::Finish(EndedWhy::NeverStarted)
             }

@@ -3,23 +3,23 @@
 //! - `owner`: its one task; what happens between two processes. `one_life`: one process, from start to end.
 //! - `life`: pure: what comes after a process is over, with the state diagram.
 //! - `launch`: from a spec to a process that has answered `initialize`.
-//! - `mooring`: holds one process so that the task can wait for it and the set can end it without the task.
+//! - `process_hold`: holds one process so that the task can wait for it and the set can end it without the task.
 //! - `slot`: the state that handles, the set and the task share. It leads to no process.
 //!
 //! Which servers there are, and when they are replaced, is decided in [`crate::set`].
 
 mod launch;
 mod life;
-mod mooring;
 mod one_life;
 mod owner;
+mod process_hold;
 mod slot;
 
 pub use launch::ConnectError;
 pub(crate) use launch::{Room, SILENCE, rooms};
 pub use life::EndedWhy;
-pub use mooring::Outcome;
-pub(crate) use mooring::{Mooring, cut_all};
 pub(crate) use owner::{Finished, Owner};
+pub use process_hold::Outcome;
+pub(crate) use process_hold::{ProcessHold, end_all_blocking};
 pub use slot::Connection;
-pub(crate) use slot::{Desk, Live, Order, Phase, Slot, Take};
+pub(crate) use slot::{Live, Order, Phase, Slot, SlotState, Take};

@@ -1,7 +1,8 @@
 //! A server as its set sees it: the slot, and the task that can be waited for.
 //!
 //! A task may be gone without having ended its process: with the runtime that it ran on, or in a panic of the host's own
-//! handler. Or it is on a runtime that nobody runs any more. Whoever waits for a task here ends what it has left.
+//! handler. Or its runtime exists but has no thread that runs it. So every wait for a task here has a bound, and ends the
+//! process that the task has not.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl Member {
         let finished = match self.task.await {
             Ok(finished) => finished,
             Err(_) => {
-                let outcome = shared.cut(std::slice::from_ref(&self.slot)).await.pop();
+                let outcome = shared.end_processes_of(std::slice::from_ref(&self.slot)).await.pop();
                 let outcome = outcome.map(|(_, outcome)| outcome);
                 Finished { outcome, failure: None }
             }
@@ -78,7 +79,7 @@ pub(crate) async fn retire(
             None => left.push(member.slot),
         }
     }
-    let mut cut = shared.cut(&left).await;
+    let mut cut = shared.end_processes_of(&left).await;
     for slot in left {
         slot.finish(why);
         let of_it = cut.iter().position(|(of, _)| Arc::ptr_eq(of, &slot));

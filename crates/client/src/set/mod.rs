@@ -6,16 +6,16 @@
 //! - `member`: one server as its set sees it: its slot and its task, waited for with a bound.
 //! - `replaced`: what became of a generation, as the host is told.
 //! - `options`: how a set treats its servers; the limit that several sets may share.
-//! - `registry`: every process of the set, of whatever generation; a start and the close exclude each other.
+//! - `held_processes`: every process of the set, of all generations; a start and the close exclude each other.
 //! - `shared`: what all tasks of a set share.
 //!
 //! What a single server does between its start and its end is in [`crate::server`].
 
 mod generations;
+mod held_processes;
 mod member;
 mod options;
 mod plan;
-mod registry;
 mod replaced;
 mod server_set;
 mod shared;

@@ -8,7 +8,7 @@ use rmcp::{ClientLifecycleMode, RoleClient, Service};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::registry::Registry;
+use super::held_processes::HeldProcesses;
 use super::shared::Shared;
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
@@ -53,7 +53,7 @@ pub struct ServerLimit {
 }
 
 impl ServerLimit {
-    /// At most so many.
+    /// At most this many.
     ///
     /// ```
     /// # use moored_client::ServerLimit;
@@ -261,7 +261,7 @@ impl SetOptions {
 
     pub(crate) fn into_shared(self) -> Shared {
         Shared {
-            registry: Registry::default(),
+            processes: HeldProcesses::default(),
             bus: Bus::new(self.events),
             starts: Semaphore::new(self.starts_at_once),
             limit: self.limit,

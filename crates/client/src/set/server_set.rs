@@ -1,9 +1,9 @@
 //! The set: which servers there are, and their one end.
 //!
 //! ```text
-//!   ServerSet ──▶ members of this generation ──▶ a task each ──▶ mooring ──▶ process
-//!       │                                                          ▲
-//!       └── drop: registry ────────────────────────────────────────┘ cut
+//!   ServerSet ──▶ members of this generation ──▶ a task each ──▶ process hold ──▶ process
+//!       │                                                               ▲
+//!       └── drop: held processes ───────────────────────────────────────┘ ended, without the task
 //!
 //!   Handle ──▶ slot   (no way from here to a process)
 //! ```
@@ -22,7 +22,7 @@ use super::plan::{DuplicateName, Plan};
 use super::replaced::{FailedServer, ReplaceError, Replaced};
 use crate::event::Events;
 use crate::handle::{CallError, Handle};
-use crate::server::{Desk, EndedWhy, Order, Phase};
+use crate::server::{EndedWhy, Order, Phase, SlotState};
 use crate::spec::ServerSpec;
 
 /// A set of MCP servers that ends with its owner.
@@ -79,7 +79,7 @@ impl ServerSet {
     ) -> Result<Self, DuplicateName> {
         let plan = Plan::between(&[], specs.into_iter().collect())?;
         let inner = Generations::new(options.into_shared());
-        // There is a set before there is a process: whoever gives up waiting drops it.
+        // The set exists before any process does: a caller that drops this future drops the set, which ends them.
         let set = Self { inner: Arc::new(inner), owner: std::process::id() };
         let (up, failed) = set.inner.bring_up(plan.to_start).await;
         set.inner.members().extend(up.into_iter().map(|member| (member.name(), member)));
@@ -209,12 +209,12 @@ impl ServerSet {
     /// If there is no such server, or it does not come up again.
     pub async fn restart(&self, name: &str) -> Result<(), CallError> {
         let handle = self.server(name).ok_or_else(|| self.unknown(name))?;
-        let before = handle.slot.look(|desk| desk.epoch);
+        let before = handle.slot.look(|state| state.epoch);
         handle.slot.order(Order::Recycle);
-        let is_settled = |desk: &Desk| match desk.phase {
+        let is_settled = |state: &SlotState| match state.phase {
             Phase::Ended(_) => true,
-            Phase::Down { .. } => desk.order.is_none(),
-            _ => desk.epoch > before,
+            Phase::Down { .. } => state.order.is_none(),
+            _ => state.epoch > before,
         };
         handle.slot.until(is_settled).await;
         handle.lease().await.map(drop)
@@ -264,11 +264,11 @@ impl Drop for ServerSet {
         }
         let shared = &self.inner.shared;
         shared.close(EndedWhy::Dropped);
-        let moorings = shared.registry.close();
+        let holds = shared.processes.close();
         for member in self.inner.members().values() {
             member.slot.finish(EndedWhy::Dropped);
         }
-        shared.cut_now(&moorings);
+        shared.end_processes_blocking(&holds);
     }
 }
 

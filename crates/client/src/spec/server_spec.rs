@@ -254,7 +254,7 @@ impl ServerSpec {
         self
     }
 
-    /// Ends it when nobody has called it for so long; the next call starts it again. Never unless told otherwise.
+    /// Ends it when it has not been called for this long; the next call starts it again. Never unless told otherwise.
     ///
     /// ```
     /// use std::time::Duration;
