@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::effects::{Effects, ServerInfo};
 use super::pending::Pending;
-use crate::mcp::{Failure, Replay, ServerSaid, Step, Talk, error_line, ids_in_batch, info_tool};
+use crate::mcp::{Failure, ProtocolState, Replay, ServerSaid, Step, error_line, ids_in_batch, info_tool};
 use crate::relay::{Bytes, Envelope, Piece};
 
 /// What a conversation has to know of the session's rules.
@@ -45,7 +45,7 @@ pub(in crate::session) struct Conversation {
     server: Server,
     /// How many servers there have been.
     servers: u64,
-    talk: Talk,
+    protocol: ProtocolState,
     /// The server that was started again is told what its predecessor knew.
     replay: Option<Replay>,
     pending: Pending,
@@ -61,7 +61,7 @@ impl Conversation {
             rules,
             server: Server::Absent,
             servers: 0,
-            talk: Talk::default(),
+            protocol: ProtocolState::default(),
             replay: None,
             pending: Pending::default(),
             unanswered: None,
@@ -73,12 +73,12 @@ impl Conversation {
 
     /// Calls of the client without an answer, told to a server or not.
     pub(in crate::session) fn wanted(&self) -> usize {
-        self.talk.calls() + self.pending.len()
+        self.protocol.calls() + self.pending.len()
     }
 
     /// Calls without an answer in both directions, and messages that wait for a server.
     pub(in crate::session) fn unfinished(&self) -> usize {
-        self.talk.in_flight() + self.pending.len()
+        self.protocol.in_flight() + self.pending.len()
     }
 
     /// Nothing is in flight that a client that has closed its end waits for.
@@ -105,27 +105,27 @@ impl Conversation {
 
     /// The server has answered `initialize`, or (in the era without one) anything.
     pub(in crate::session) fn has_answered(&self) -> bool {
-        self.talk.is_settled()
+        self.protocol.has_answered()
     }
 
     /// Nothing but `initialize` is in flight, and it was never answered.
     pub(in crate::session) fn is_unanswered(&self) -> bool {
-        self.talk.is_unanswered() && self.pending.is_empty()
+        self.protocol.is_unanswered() && self.pending.is_empty()
     }
 
     /// Whether the server has tasks, which another one would not know. `now` is the time since boot.
     pub(in crate::session) fn has_tasks(&self, now: Duration) -> bool {
-        self.talk.has_tasks(now)
+        self.protocol.has_tasks(now)
     }
 
     /// Whether the server holds something that another one would not have.
     pub(in crate::session) fn has_state(&self, now: Duration) -> bool {
-        self.talk.has_state(now)
+        self.protocol.has_state(now)
     }
 
     /// Subscriptions and open streams of change notifications.
     pub(in crate::session) fn streams(&self) -> usize {
-        self.talk.streams()
+        self.protocol.streams()
     }
 
     // === the server comes and goes ===
@@ -135,13 +135,13 @@ impl Conversation {
         let mut effects = Effects::none();
         self.servers += 1;
         self.server = Server::Present;
-        match Replay::begin(&self.talk).filter(|_| self.servers > 1) {
+        match Replay::begin(&self.protocol).filter(|_| self.servers > 1) {
             Some((replay, first)) => {
                 self.replay = Some(replay);
                 effects.send(Bytes::Owned(first));
             }
             None => {
-                let streams = if self.servers > 1 { self.talk.listen_again() } else { Vec::new() };
+                let streams = if self.servers > 1 { self.protocol.listen_again() } else { Vec::new() };
                 effects.send(Bytes::Owned(streams));
                 self.release_pending(&mut effects);
             }
@@ -151,7 +151,7 @@ impl Conversation {
 
     /// The server is being put to sleep: an `initialize` that it has not answered is asked of the next one.
     pub(in crate::session) fn server_sleeps(&mut self) {
-        self.unanswered = self.talk.take_unanswered();
+        self.unanswered = self.protocol.take_unanswered();
         self.server = Server::FallingAsleep;
     }
 
@@ -166,7 +166,7 @@ impl Conversation {
     pub(in crate::session) fn server_gone(&mut self) {
         self.server = Server::Absent;
         self.replay = None;
-        self.talk.forget_asked();
+        self.protocol.forget_server_requests();
     }
 
     /// No server is started for a while: calls are refused at once.
@@ -196,7 +196,7 @@ impl Conversation {
         let mut effects = Effects::none();
         match which {
             Failed::InFlight => {
-                for id in self.talk.take_calls() {
+                for id in self.protocol.take_calls() {
                     effects.reply(&id, error_line(&id, failure, why));
                 }
             }
@@ -213,13 +213,13 @@ impl Conversation {
 
     /// The server ends with the session: calls that it had and did not answer are as they would be without us.
     pub(in crate::session) fn forget_calls(&mut self) {
-        self.talk.take_calls();
+        self.protocol.take_calls();
     }
 
     /// The answer to `get_server_info`, unless the call was answered with an error meanwhile.
     pub(in crate::session) fn answer(&mut self, id: &[u8], line: Vec<u8>) -> Effects<'static> {
         let mut effects = Effects::none();
-        if self.talk.settle(id) {
+        if self.protocol.complete_call(id) {
             effects.reply(id, line);
         }
         effects
@@ -247,18 +247,18 @@ impl Conversation {
             return effects;
         }
         if self.is_for_us(&envelope, &line) {
-            self.talk.hear_client(&envelope, &line);
+            self.protocol.hear_client(&envelope, &line);
             effects.next.info_wanted.extend(envelope.real_id().map(<[u8]>::to_vec));
             return effects;
         }
-        if envelope.is_response() && !self.talk.expects(&envelope) && self.had_others() {
+        if envelope.is_response() && !self.protocol.expects(&envelope) && self.had_others() {
             // An answer to a server that is gone: to its successor it would be an answer to something else.
             return effects;
         }
         // While the server is told what its predecessor knew it may ask something itself, and wait for the answer.
         let is_awaited = self.server == Server::Present && envelope.is_response();
         if self.takes_messages() || is_awaited {
-            self.talk.hear_client(&envelope, &line);
+            self.protocol.hear_client(&envelope, &line);
             effects.send(line);
             return effects;
         }
@@ -296,12 +296,12 @@ impl Conversation {
 
     fn release_pending(&mut self, effects: &mut Effects<'_>) {
         if let Some(line) = self.unanswered.take() {
-            self.talk.hear_client(&Envelope::of(&line), &line);
+            self.protocol.hear_client(&Envelope::of(&line), &line);
             effects.send(Bytes::Owned(line));
         }
         for pending in self.pending.take() {
             if let Some(envelope) = &pending.envelope {
-                self.talk.hear_client(envelope, &pending.line);
+                self.protocol.hear_client(envelope, &pending.line);
             }
             effects.send(Bytes::Owned(pending.line));
         }
@@ -338,14 +338,14 @@ impl Conversation {
     fn server_message<'a>(&mut self, line: Bytes<'a>, envelope: Envelope, now: Duration) -> Effects<'a> {
         let mut effects = Effects::none();
         if self.replayed(&envelope, &line, &mut effects)
-            || self.talk.is_known(&envelope, &line)
+            || self.protocol.is_known(&envelope, &line)
             || self.is_outlived(&envelope)
         {
             return effects;
         }
         let lists_tools = self.rules.info_tool
-            && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
-        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(&envelope, &line, now) {
+            && envelope.real_id().and_then(|id| self.protocol.method_of(id)) == Some("tools/list");
+        if let ServerSaid::Initialized { name, version } = self.protocol.hear_server(&envelope, &line, now) {
             effects.next.initialized = Some(ServerInfo { name, version });
         }
         let line = if lists_tools { self.with_info_tool(line) } else { line };
@@ -358,7 +358,7 @@ impl Conversation {
     /// that it has not answered in time.
     fn is_outlived(&self, envelope: &Envelope) -> bool {
         self.server == Server::FallingAsleep
-            && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
+            && (self.protocol.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
     }
 
     /// Whether the message was an answer to what we said again.
@@ -367,7 +367,7 @@ impl Conversation {
         let step = replay.hear_server(envelope, line);
         let changes = replay.is_done().then(|| replay.take_changes());
         if matches!(step, Step::Send(_) | Step::Done(_))
-            && let ServerSaid::Initialized { name, version } = self.talk.hear_again(envelope, line)
+            && let ServerSaid::Initialized { name, version } = self.protocol.hear_again(envelope, line)
         {
             effects.next.initialized = Some(ServerInfo { name, version });
         }
@@ -399,7 +399,7 @@ impl Conversation {
         if let Some(id) = envelope.real_id() {
             let line = error_line(id, Failure::TooLong, &why);
             if envelope.is_response() {
-                self.talk.settle(id);
+                self.protocol.complete_call(id);
                 effects.reply(id, line);
             } else {
                 effects.send(Bytes::Owned(line));
