@@ -162,6 +162,8 @@ pub(crate) trait AnyFlag: Sync {
         let arg = match self.kind() {
             Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
             Kind::List => arg.num_args(1..).action(ArgAction::Append),
+            // `--flag -5` is a value, whether the flag takes it or not.
+            Kind::Number => arg.allow_negative_numbers(true),
             _ => arg,
         };
         match self.where_offered() {

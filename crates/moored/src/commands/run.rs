@@ -30,7 +30,7 @@ pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     }
     let settings = RunSettings::read(args, process_env, files)?;
     let RunSettings { spec, .. } = &settings;
-    tracing::debug!(server = spec.launch.name, rules = ?spec.rules, "settings are read");
+    tracing::debug!(server = spec.launch.name, launch = ?spec.launch, rules = ?spec.rules, "settings are read");
     start(settings)
 }
 
