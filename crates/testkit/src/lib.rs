@@ -7,7 +7,7 @@
 //! - [`bins`]: where the test programs lie, built and copied so that any user can run them.
 //! - [`as_user`]: root and a plain user, and folders that belong to them.
 //! - [`wait`]: conditions with deadlines instead of sleeps.
-//! - [`left_out`]: what could not be played on this machine.
+//! - [`mod@left_out`]: what could not be played on this machine.
 //! - [`pairwise`]: few combinations that cover every pair of levels.
 //! - [`dice`]: random choices that can be made again.
 //! - [`innocents`]: bystanders that can prove that nobody signalled them.
