@@ -28,9 +28,9 @@ use crate::spec::ServerSpec;
 /// A set of MCP servers that ends with its owner.
 ///
 /// Every process belongs to the set: when it is shut down or dropped, all of them end, with everything that they ever
-/// started, whoever still has a handle, a lease or a call in flight. Dropping works on any thread, in a panic, and when the
+/// started, even while a handle, a lease or a call in flight exists. Dropping works on any thread, in a panic, and when the
 /// runtime is gone; it waits for the end, SIGTERM and half a second at most for SIGKILL, all servers at once, and tells
-/// whoever listens to [events](ServerSet::events). On `process::exit` or SIGKILL the guardians of each process do it.
+/// the listeners of [events](ServerSet::events). On `process::exit` or SIGKILL the guardians of each process do it.
 ///
 /// ```
 /// use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -160,7 +160,7 @@ impl ServerSet {
     /// Brings the set from what serves to what is wanted: servers whose spec is the same keep their process; new ones come
     /// up first; then the old ones finish their calls in flight, up to the bound, and are ended, verified.
     ///
-    /// Replacements take turns. One that was begun is finished, also when nobody waits for it any more. The new servers are
+    /// Replacements take turns. One that was begun is finished, also when its caller has stopped waiting. The new servers are
     /// served on the runtime that this is called on.
     ///
     /// ```
@@ -228,11 +228,11 @@ impl ServerSet {
     /// Ends every server, at once and politely, and tells how each ended. Calls in flight get
     /// [`CallError::Ended`]. Nothing can be started afterwards.
     ///
-    /// It takes as long as the longest ladder. A server that has not ended by then, because nobody runs the runtime
+    /// It takes as long as the longest ladder. A server that has not ended by then, because no thread runs the runtime
     /// that it is served on, is ended as by a drop.
     ///
-    /// A shutdown that was begun is finished, also when nobody waits for it any more; the next one has the reports then. An
-    /// ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).
+    /// A shutdown that was begun is finished, also when its caller has stopped waiting; the next one has the reports then. An
+    /// ending without a report is not among these; it is among the [events](crate::Event::Ended).
     ///
     /// ```
     /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
