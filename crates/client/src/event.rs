@@ -1,6 +1,6 @@
 //! What happened to the servers of a set, for a host that wants to show it.
 //!
-//! Nobody waits for a listener: one that does not read misses events, and is told how many.
+//! The set never waits for a listener: one that does not read misses events, and is told how many.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,7 @@ use futures_core::Stream;
 use moored_containment::{ProcessIdentity, Strength};
 use tokio::sync::mpsc;
 
-use crate::launch::ConnectError;
-use crate::mooring::Outcome;
+use crate::server::{ConnectError, Outcome};
 
 /// How many events a listener may be behind.
 const ROOM: usize = 1024;
@@ -62,7 +61,7 @@ pub enum Event {
     Failed {
         /// Which server.
         name: String,
-        /// Why.
+        /// What went wrong.
         error: Arc<ConnectError>,
     },
     /// Its process has ended, and all that it started with it, as the report says; also when the set was dropped.
@@ -81,7 +80,7 @@ pub enum Event {
     },
     /// This listener was too slow.
     Missed {
-        /// For so many events.
+        /// How many events were missed.
         count: u64,
     },
 }
@@ -124,7 +123,7 @@ pub struct EventSender {
 }
 
 impl EventSender {
-    /// Whether somebody still listens.
+    /// Whether there is a listener.
     fn tell(&mut self, event: &Event) -> bool {
         if self.missed > 0 && self.to.try_send(Event::Missed { count: self.missed }).is_ok() {
             self.missed = 0;

@@ -1,4 +1,4 @@
-//! The host's own side of a connection, whatever its type: so that one set can have a handler for each server.
+//! The host's own side of a connection, with its type erased, so that one set can have another handler for each server.
 //!
 //! A type of our own rather than rmcp's box: the compiler does not see that a future which holds that box is `Send`.
 

@@ -50,45 +50,24 @@
 //!   message; how many messages the host's own handler works on at a time is not bounded.
 #![deny(rustdoc::broken_intra_doc_links)]
 
-mod call_error;
 mod event;
-mod generations;
 mod handle;
 mod handler;
-mod launch;
-mod lease;
-mod life;
-mod member;
-mod mooring;
-mod options;
-mod owner;
-mod plan;
 mod registration;
-mod registry;
-mod replaced;
-mod restart;
+mod server;
 mod set;
-mod shared;
-mod slot;
 mod spec;
 mod transport;
-mod wire;
 
-pub use call_error::CallError;
 pub use event::{Event, EventSender, Events, events};
-pub use handle::Handle;
+pub use handle::{CallError, Handle, Lease};
 pub use handler::AnyHandler;
-pub use launch::ConnectError;
-pub use lease::Lease;
-pub use life::EndedWhy;
 pub use moored_launch::BackOff;
-pub use mooring::Outcome;
-pub use options::{Replacing, ServerLimit, SetOptions};
-pub use plan::DuplicateName;
 pub use registration::Registration;
-pub use replaced::{EndedServer, FailedServer, ReplaceError, Replaced};
-pub use restart::Restart;
-pub use set::ServerSet;
-pub use slot::Connection;
-pub use spec::{ServerSpec, Start, Stderr};
+pub use server::{ConnectError, Connection, EndedWhy, Outcome};
+pub use set::{
+    DuplicateName, EndedServer, FailedServer, ReplaceError, Replaced, Replacing, ServerLimit, ServerSet,
+    SetOptions,
+};
+pub use spec::{Restart, ServerSpec, Start, Stderr};
 pub use transport::{ContainedTransport, TransportEnd};

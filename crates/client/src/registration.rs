@@ -22,9 +22,7 @@ use moored_registry::{
 };
 use tokio::sync::oneshot;
 
-use crate::life::EndedWhy;
-use crate::mooring::Outcome;
-use crate::slot::{Desk, Order, Phase, Slot};
+use crate::server::{EndedWhy, Order, Outcome, Phase, Slot, SlotState};
 
 /// Whether the servers of a set are registered in the user's runtime folder, where `moored ps` and `moored stop` find them.
 ///
@@ -70,7 +68,7 @@ impl ServerRegistration {
         let (ended, has_ended) = oneshot::channel();
         // Without a socket it is found all the same, and does not answer.
         if let Ok(control) = ControlServer::open(&registration.socket()) {
-            let desk = ControlDesk { slot: slot.clone(), host, process, stops: Vec::new() };
+            let desk = ControlTask { slot: slot.clone(), host, process, stops: Vec::new() };
             tokio::spawn(desk.answer(control, has_ended));
         }
         Ok(Self { registration, ended })
@@ -126,7 +124,7 @@ struct ServerProcess {
 }
 
 /// Answers operators for one process of a server.
-struct ControlDesk {
+struct ControlTask {
     slot: Arc<Slot>,
     host: Client,
     process: ServerProcess,
@@ -134,7 +132,7 @@ struct ControlDesk {
     stops: Vec<oneshot::Sender<Reply>>,
 }
 
-impl ControlDesk {
+impl ControlTask {
     /// Until the process has ended.
     async fn answer(mut self, mut control: ControlServer, mut ended: oneshot::Receiver<Outcome>) {
         let outcome = loop {
@@ -198,8 +196,8 @@ impl ControlDesk {
     }
 }
 
-fn state(desk: &Desk) -> RunState {
-    match desk.phase {
+fn state(slot: &SlotState) -> RunState {
+    match slot.phase {
         Phase::Starting => RunState::Starting,
         Phase::Up(_) => RunState::Running,
         // Its process is still there, and ends.
@@ -207,7 +205,7 @@ fn state(desk: &Desk) -> RunState {
     }
 }
 
-fn version(desk: &Desk) -> Option<String> {
-    let Phase::Up(live) = &desk.phase else { return None };
+fn version(slot: &SlotState) -> Option<String> {
+    let Phase::Up(live) = &slot.phase else { return None };
     Some(live.connection.peer_info()?.server_info.as_ref()?.version.clone())
 }

@@ -41,7 +41,7 @@ impl BackOff {
     /// What `moored run --restart on-crash` does.
     pub const RUN: Self = Self { first: Duration::from_millis(500), ..Self::CLIENT };
 
-    /// The wait after so many failures in a row.
+    /// The wait after this many consecutive failures.
     ///
     /// ```
     /// use std::time::Duration;

@@ -95,7 +95,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// The working directory and the variables of the process that starts servers, read by whoever may read them.
+/// The working directory and the variables of the process that starts servers. The command reads them; this crate does not.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ProcessEnv {
     /// The working directory.

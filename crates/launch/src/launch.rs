@@ -72,7 +72,7 @@ impl LaunchStdio {
     }
 }
 
-/// Where one of them comes from. An open file is no value that could be compared: whoever has one gives it to the
+/// Where one of them comes from. An open file is no value that could be compared: a caller that has one gives it to the
 /// [`Command`] itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdioSource {
@@ -129,9 +129,9 @@ impl Launch {
         masked(&self.argv())
     }
 
-    /// Whether a layer is required that ends everything at one stroke, and so can spare nobody.
+    /// Whether a layer is required that the kernel ends as a whole, so that no process of it can be kept.
     #[must_use]
-    pub fn spares_nobody(&self) -> bool {
+    pub fn can_keep_nothing(&self) -> bool {
         [Layer::Landlock, Layer::Pidns].iter().any(|layer| self.layers.get(layer) == Some(&Use::Required))
     }
 

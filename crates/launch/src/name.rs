@@ -1,4 +1,4 @@
-//! What a server is called when nobody says: the program that is really executed, without what all of them share.
+//! What a server is called when no name is given: the program that is really executed, without what all of them share.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A number for some bytes that is the same in every build and on every machine, which the standard hasher does not
-//! promise. It tells things apart; it keeps nobody out.
+//! promise. It tells things apart; it is no protection against forgery.
 
 /// FNV-1a, 64 bits.
 ///

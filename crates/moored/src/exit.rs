@@ -44,7 +44,7 @@ impl From<Exit> for ExitCode {
 /// Why a command did not do what it should, in words for the one who typed it.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nobody reads our output any more: a normal end.
+    /// The reader of our output is gone: a normal end.
     BrokenPipe,
     /// Anything else.
     Told {

@@ -1,4 +1,4 @@
-//! Who is meant: a whole name, else the beginning of an id. Pure.
+//! Which server is meant: a whole name, else the beginning of an id. Pure.
 
 /// Something that has an id and a name.
 pub trait Named {
@@ -28,12 +28,12 @@ impl Named for crate::Live {
     }
 }
 
-/// Nobody can be meant, or several could.
+/// The words name no server, or could name several.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     /// There is no such server.
     #[error("no server has the id or name `{target}`")]
-    Nobody {
+    NotFound {
         /// What was looked for.
         target: String,
         /// The names that there are.
@@ -52,7 +52,7 @@ pub enum FindError {
 /// All that are meant: every one of that name, or the one whose id begins so.
 ///
 /// # Errors
-/// If nobody is meant, or the beginning fits several.
+/// If no server is meant, or the beginning fits several.
 pub fn find<'a, T: Named>(all: &'a [T], target: &str) -> Result<Vec<&'a T>, FindError> {
     let by_name: Vec<&T> = all.iter().filter(|one| one.name() == target).collect();
     if !by_name.is_empty() {
@@ -68,7 +68,7 @@ pub fn find<'a, T: Named>(all: &'a [T], target: &str) -> Result<Vec<&'a T>, Find
             let mut known: Vec<String> = all.iter().map(|one| one.name().to_owned()).collect();
             known.sort();
             known.dedup();
-            Err(FindError::Nobody { target: target.to_owned(), known })
+            Err(FindError::NotFound { target: target.to_owned(), known })
         }
         1 => Ok(by_id),
         _ => {
@@ -115,7 +115,7 @@ mod tests {
         let ids = vec!["01AAB".to_owned(), "01AAC".to_owned()];
         assert_eq!(find(&ALL, "01AA"), Err(FindError::Ambiguous { target: "01AA".into(), ids }));
         let known = vec!["01a".to_owned(), "time".to_owned()];
-        assert_eq!(find(&ALL, "x"), Err(FindError::Nobody { target: "x".into(), known }));
-        assert!(find(&ALL, "").is_err(), "nothing means nobody, not everybody");
+        assert_eq!(find(&ALL, "x"), Err(FindError::NotFound { target: "x".into(), known }));
+        assert!(find(&ALL, "").is_err(), "an empty word means no server, not all of them");
     }
 }

@@ -1,5 +1,5 @@
-//! What has been: the ledger, with what was left in the spool taken in. Opened only by whoever asks for history; what is
-//! alive is shown without it.
+//! Runs and events of the past: the ledger, after importing what was left in the spool. Opened only by the commands that show
+//! history; what is alive is shown without it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum HistoryError {
     Ledger(#[from] LedgerError),
 }
 
-/// What has been.
+/// History that was opened.
 pub struct History {
     ledger: Box<dyn Ledger>,
     operator: Operator,
@@ -49,10 +49,10 @@ impl Operator {
 }
 
 impl History {
-    /// Takes in what others could not write.
-    fn take_in(&mut self) {
+    /// Imports the events that sessions could not write.
+    fn import_spools(&mut self) {
         for folder in self.operator.folders() {
-            // What cannot be taken in now stays for the next one.
+            // What cannot be imported now stays for the next one.
             let _ = import_spool(folder.path(), self.ledger.as_mut());
         }
     }
@@ -84,7 +84,7 @@ impl History {
     /// # Errors
     /// If history cannot be read.
     pub fn events(&mut self, query: &EventQuery) -> Result<Vec<StoredEvent>, HistoryError> {
-        self.take_in();
+        self.import_spools();
         Ok(self.ledger.events(query)?)
     }
 
@@ -110,7 +110,7 @@ fn ended_row(run: &RunRow) -> ServerRow {
         origin: Origin::Run,
         state: RunState::Ended,
         verdict: Verdict::Unknown,
-        reason: format!("ended: {}", seen_end(run).map_or_else(|| "nobody saw how".to_owned(), cause)),
+        reason: format!("ended: {}", seen_end(run).map_or_else(|| "it is not known how".to_owned(), cause)),
         pid: None,
         client: run.client.as_ref().map(|c| ClientRow { pid: c.pid, name: c.name.clone() }),
         command: run.command.clone(),

@@ -17,8 +17,8 @@ use crate::operator::{Operator, OperatorError};
 use crate::processes::measure;
 use crate::row::{ClientRow, ContainmentRow, Origin, ProcessRow, ServerRow, Verdict};
 
-/// How long all of them together have for their answers.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long all runs together have to answer `status`.
+const STATUS_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A `run` that is alive.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Live {
     pub(super) tree: Vec<ProcessIdentity>,
 }
 
-/// What is shown of a `run` to whoever asks for all.
+/// What `inspect` shows of a live `run` besides its row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Details {
     /// Whether it answered when it was asked.
@@ -76,7 +76,7 @@ impl Operator {
             records.extend(folder.sessions().map_err(unreadable)?.into_iter().map(|found| found.record));
         }
         all.sort_by_key(|found| found.info.order());
-        let answers = ask_all(&all, PATIENCE);
+        let answers = ask_all(&all, STATUS_REPLY_TIMEOUT);
         let table = ProcessTable::read().map_err(OperatorError::Table)?;
         let facts: Vec<RunInfo> = all.iter().map(|found| found.info.clone()).collect();
         let pids: BTreeMap<RunId, u32> = facts.iter().zip(&answers).map(pid_of).collect();
@@ -91,15 +91,15 @@ impl Operator {
     }
 }
 
-/// Asks all at once, each in a thread of its own: one that hangs keeps nobody waiting but for the patience of all.
-fn ask_all(all: &[RegisteredRun], patience: Duration) -> Vec<Option<Status>> {
+/// Asks all at once, each in a thread of its own: one that hangs delays the result by `timeout` and no more.
+fn ask_all(all: &[RegisteredRun], timeout: Duration) -> Vec<Option<Status>> {
     let mut answers = vec![None; all.len()];
     let (tell, told) = mpsc::channel();
     for (index, found) in all.iter().enumerate() {
         let (found, tell) = (found.clone(), tell.clone());
         let ask = move || {
-            if let Ok(Reply::Status(status)) = found.ask(&Request::Status, patience) {
-                // Nobody listens any more when it comes too late.
+            if let Ok(Reply::Status(status)) = found.ask(&Request::Status, timeout) {
+                // The receiver is gone when the answer comes too late.
                 let _ = tell.send((index, *status));
             }
         };
@@ -107,7 +107,7 @@ fn ask_all(all: &[RegisteredRun], patience: Duration) -> Vec<Option<Status>> {
         let _ = thread::Builder::new().stack_size(256 << 10).spawn(ask);
     }
     drop(tell);
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     while let Ok((index, status)) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         answers[index] = Some(status);
     }
@@ -181,7 +181,7 @@ fn joined(
         id: facts.run.to_string(),
         name: facts.name.clone(),
         origin: facts.origin,
-        // Who does not answer cannot be asked; what has processes has been started.
+        // One that does not answer is judged by its processes and its socket.
         state: match status {
             Some(status) => status.state,
             None if !tree.is_empty() => RunState::Running,
@@ -234,7 +234,7 @@ fn details(facts: &RunInfo, status: Option<&Status>, members: Members) -> Detail
     }
 }
 
-/// What is to be thought of it, and why.
+/// Its verdict, and the facts behind it.
 fn judge(
     facts: &RunInfo,
     status: Option<&Status>,
@@ -243,7 +243,7 @@ fn judge(
 ) -> (Verdict, String) {
     let alive = |identity: &ProcessIdentity| table.get(identity).is_some_and(|row| !row.is_zombie());
     let (verdict, reason) = match &facts.client {
-        None => (Verdict::Unknown, "nobody is known to hold its stdin".to_owned()),
+        None => (Verdict::Unknown, "no client is known to hold its stdin".to_owned()),
         Some(client) => {
             let who = format!("{} ({})", client.name, client.pid);
             match client.identity.as_ref().map(alive) {

@@ -9,14 +9,14 @@ use moored_containment::RuntimeDir;
 use moored_supervisor::ledger::{LedgerStore, SqliteStore};
 use moored_supervisor::places::StateDir;
 
-/// Whoever looks after the servers of one user.
+/// The view of all servers of one user, and what can be done with them.
 #[derive(Clone, Debug)]
 pub struct Operator {
     folders: Vec<RuntimeDir>,
     /// What is wrong with these folders.
     warning: Option<String>,
     history: Arc<dyn LedgerStore>,
-    /// Where logs are that no run has named; none if the user has no home.
+    /// The folder of logs, for runs that have not said where theirs is; `None` if the user has no home.
     logs: Option<StateDir>,
 }
 
@@ -32,7 +32,7 @@ impl Operator {
         Self { warning, ..Self::in_folders(RuntimeDir::all_of_user()) }
     }
 
-    /// For this folder of live sessions alone, with the history of whoever calls.
+    /// For this folder of live sessions alone, with the history of the calling user.
     #[must_use]
     pub fn at(folder: RuntimeDir) -> Self {
         Self::in_folders(vec![folder])
@@ -77,9 +77,9 @@ pub enum OperatorError {
     /// The folder of live sessions cannot be read.
     #[error("read the folder of live sessions `{folder}`: {source}")]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The process table cannot be read.

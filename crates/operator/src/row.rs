@@ -7,12 +7,12 @@ use serde::Serialize;
 pub use moored_registry::Origin;
 use moored_registry::control::RunState;
 
-/// What is to be thought of a server.
+/// Whether a server still has a client that needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Somebody alive holds the other end.
+    /// Its client is alive.
     Attached,
     /// A newer instance serves the same client.
     Superseded,
@@ -72,9 +72,9 @@ pub struct ServerRow {
     pub origin: Origin,
     /// What it is doing.
     pub state: RunState,
-    /// What is to be thought of it.
+    /// Whether it still has a client that needs it.
     pub verdict: Verdict,
-    /// Why.
+    /// A sentence with the facts behind the verdict.
     pub reason: String,
     /// The server process, if there is one.
     pub pid: Option<u32>,

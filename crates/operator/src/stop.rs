@@ -13,12 +13,13 @@ use serde::Serialize;
 use crate::look::Live;
 use crate::row::Origin;
 
-/// A ladder may be long; nobody waits for ever.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a run may take to answer `stop`, which it does when its ladder is done.
+const STOP_REPLY_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How long a `run` that has closed its door may take to write down its end.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long a run that no longer takes requests may take to write its history and exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two looks whether it has exited.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What became of a `run` that was to end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,17 +45,17 @@ pub struct Stopped {
 pub enum StopOutcome {
     /// It has ended.
     Ended {
-        /// How its tree did, if it had one.
+        /// How its process tree ended, if it had one.
         report: Option<Box<EndReport>>,
     },
-    /// It will not.
+    /// It has answered that it will not end.
     Refused {
-        /// Why.
+        /// What it said.
         reason: String,
     },
     /// It could not be asked, or did not answer.
     Failed {
-        /// Why.
+        /// What went wrong.
         reason: String,
     },
 }
@@ -91,9 +92,9 @@ impl Live {
     fn stop(&self) -> Stopped {
         let begun = Instant::now();
         self.found.resume_if_stopped();
-        let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, PATIENCE);
+        let answer = self.found.ask(&Request::Stop { by: StopBy::Operator }, STOP_REPLY_TIMEOUT);
         let outcome = match outcome(answer) {
-            // It was at its end already, and had closed its door.
+            // It was ending already, and its control socket was closed.
             StopOutcome::Refused { .. } | StopOutcome::Failed { .. } if self.ends_by_itself() => {
                 StopOutcome::Ended { report: None }
             }
@@ -115,12 +116,12 @@ impl Live {
 
     /// Whether it ends soon, without being asked.
     fn ends_by_itself(&self) -> bool {
-        let until = Instant::now() + LAST_WORDS;
+        let until = Instant::now() + EXIT_TIMEOUT;
         while !self.found.has_ended() {
             if Instant::now() > until {
                 return false;
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(EXIT_POLL_INTERVAL);
         }
         true
     }
@@ -145,9 +146,7 @@ fn outcome(answer: io::Result<Reply>) -> StopOutcome {
     match answer {
         Ok(Reply::Stopped { report }) => StopOutcome::Ended { report: report.map(Box::new) },
         Ok(Reply::Refused { reason }) => StopOutcome::Refused { reason },
-        Ok(other) => {
-            StopOutcome::Failed { reason: format!("it gave an answer to another question: {other:?}") }
-        }
+        Ok(other) => StopOutcome::Failed { reason: format!("it answered another request: {other:?}") },
         Err(error) => StopOutcome::Failed { reason: format!("it does not answer: {error}") },
     }
 }

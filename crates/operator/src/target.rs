@@ -1,4 +1,4 @@
-//! Verbs about the server that somebody names: all that is known of it, and where its log is. What is alive is looked at
+//! Verbs about the server that the user names: all that is known of it, and where its log is. What is alive is looked at
 //! first; what has ended is looked for in history only if nothing alive is meant.
 
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ pub struct FoundLog {
     pub warnings: Vec<String>,
 }
 
-/// Who was meant: one or several that are alive, else of those that have ended.
+/// The servers that the words mean: those that are alive, else those that have ended.
 enum Meant {
     Live(Vec<crate::Live>),
     Ended(Vec<ServerRow>, History),
@@ -103,7 +103,7 @@ impl Operator {
     /// The log of the newest run that is meant; those that are alive come first.
     ///
     /// # Errors
-    /// If nobody is meant, or no log is kept.
+    /// If no server is meant, or no log is kept.
     pub fn log_of(&self, target: &str) -> Result<FoundLog, TargetError> {
         let none = || TargetError::NoLog { target: target.to_owned() };
         match self.meant(target)? {
@@ -132,14 +132,14 @@ impl Operator {
 
     fn meant(&self, target: &str) -> Result<Meant, TargetError> {
         let live = self.look()?;
-        let nobody = match find(&live, target) {
+        let not_alive = match find(&live, target) {
             Ok(found) => return Ok(Meant::Live(found.into_iter().cloned().collect())),
-            Err(nobody) => nobody,
+            Err(not_alive) => not_alive,
         };
         let history = self.history()?;
         let ended = history.ended(&BTreeSet::new())?;
         // What lives is what was looked for first, so its names are the ones to suggest.
-        let found = find(&ended, target).map_err(|error| if live.is_empty() { error } else { nobody })?;
+        let found = find(&ended, target).map_err(|error| if live.is_empty() { error } else { not_alive })?;
         Ok(Meant::Ended(found.into_iter().cloned().collect(), history))
     }
 }

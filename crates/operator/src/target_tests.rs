@@ -109,7 +109,7 @@ fn one_of_a_name_is_shown_and_of_several_the_ids_are() {
     assert!(matches!(&error, TargetError::Several { ids, .. } if *ids == both), "{error:?}");
     assert_eq!(error.to_string(), "choose: 2 servers are called `old`");
     let error = scene.operator.inspect("nobody").expect_err("there is none");
-    assert!(matches!(&error, TargetError::Find(FindError::Nobody { known, .. }) if known == &["new"]));
+    assert!(matches!(&error, TargetError::Find(FindError::NotFound { known, .. }) if known == &["new"]));
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! Work that must not hold up its giver: it is done in the background, on a thread that exists only while there is some.
+//! Work that must not delay its caller (history, logs): done by a thread that exists only while there is work.
 //!
 //! ```text
 //!        push               takes a batch            queue empty
 //! idle ───────▶ working ─────────────────▶ working ─────────────▶ idle (no thread, no memory, no waking)
 //! ```
 //!
-//! What is pushed stays in the queue until the worker has said that it is done, so whoever loses patience with a slow
-//! disk can still see what is left. The lock is never held while work is done: pushing does not wait.
+//! What is pushed stays in the queue until the worker has said that it is done, so a caller whose timeout is over still gets
+//! what is not done. The lock is not taken while work is done, so pushing does not wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who does the work.
+/// Does the work, on the background thread.
 pub(crate) trait Worker: Send + 'static {
     /// One piece of it.
     type Item: Clone + std::fmt::Debug + Send + 'static;
@@ -21,7 +21,7 @@ pub(crate) trait Worker: Send + 'static {
     /// Does it. With [`Done::No`] the batch stays in the queue, and is tried again with what comes next.
     fn work(&mut self, batch: &[Self::Item]) -> Done;
 
-    /// The queue is empty, or cannot be worked off now: whatever was opened is closed.
+    /// The queue is empty, or cannot be worked off now: closes files and databases that `work` opened.
     fn rest(&mut self) {}
 }
 
@@ -71,12 +71,12 @@ impl<W: Worker> Background<W> {
         true
     }
 
-    /// Waits until all is done, or nothing more can be, or until the patience is at its end. Returns what is not done.
-    pub(crate) fn settle(&self, patience: Duration) -> Vec<W::Item> {
-        let deadline = Instant::now() + patience;
+    /// Waits until the queue is empty, the worker has failed once more, or the timeout is over. Returns what is not done.
+    pub(crate) fn drain(&self, timeout: Duration) -> Vec<W::Item> {
+        let deadline = Instant::now() + timeout;
         let mut state = self.shared.lock();
         if !state.queue.is_empty() {
-            // What could not be done before is tried once more.
+            // A batch that failed before is tried once more.
             state.fresh = true;
             self.start(&mut state);
         }
@@ -113,7 +113,7 @@ const STACK: usize = 512 << 10;
 
 impl<W: Worker> Shared<W> {
     fn lock(&self) -> MutexGuard<'_, State<W>> {
-        // A panic with the lock held is not possible: nothing is done under it but moving values.
+        // No code panics under this lock: it only moves values.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +132,7 @@ impl<W: Worker> Shared<W> {
             if state.fresh {
                 continue;
             }
-            // To close what was opened may take long, and more may come meanwhile.
+            // Closing a database may take long, and more may be pushed meanwhile.
             drop(state);
             worker.rest();
             let mut state = self.lock();
@@ -197,20 +197,20 @@ mod tests {
         assert!(rests.try_recv().is_err(), "it rests only when there is nothing to do");
         orders.send(Done::Yes).expect("a worker");
         assert_eq!(rests.recv_timeout(LONG), Ok(()));
-        assert!(background.settle(LONG).is_empty());
+        assert!(background.drain(LONG).is_empty());
     }
 
     #[test]
-    fn a_worker_that_hangs_costs_no_more_than_the_patience_and_what_is_left_is_seen() {
+    fn a_worker_that_hangs_costs_no_more_than_the_timeout_and_what_is_not_done_is_returned() {
         let (background, orders, batches, _rests) = told();
         background.push(1, |_| true);
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
         background.push(2, |_| true);
-        assert_eq!(background.settle(Duration::ZERO), [1, 2]);
+        assert_eq!(background.drain(Duration::ZERO), [1, 2]);
         orders.send(Done::Yes).expect("a worker");
         orders.send(Done::Yes).expect("a worker");
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![2]));
-        assert!(background.settle(LONG).is_empty());
+        assert!(background.drain(LONG).is_empty());
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1, 2]));
         wait_until("the thread has ended", LONG, || background.shared.lock().worker.is_some().then_some(()));
         orders.send(Done::No).expect("a worker");
-        assert_eq!(background.settle(LONG), [1, 2]);
+        assert_eq!(background.drain(LONG), [1, 2]);
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1, 2]));
     }
 
@@ -238,6 +238,6 @@ mod tests {
         assert_eq!(batches.recv_timeout(LONG), Ok(vec![1]));
         assert!(!background.push(2, |queue| queue.is_empty()));
         orders.send(Done::Yes).expect("a worker");
-        assert!(background.settle(LONG).is_empty());
+        assert!(background.drain(LONG).is_empty());
     }
 }

@@ -22,7 +22,7 @@ pub struct Event {
     pub run: RunId,
     /// Its server's name.
     pub server: String,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -45,14 +45,14 @@ pub enum What {
     },
     /// The server was put to sleep: its tree is gone, the client's pipe stays.
     Hibernated {
-        /// Why.
+        /// Why it was put to sleep.
         why: SleepReason,
         /// How its tree ended.
         report: EndReport,
     },
     /// It crashed, and is started again after a while.
     Restarting {
-        /// The how-manieth time in a row.
+        /// Consecutive crashes, this one among them.
         attempt: u32,
         /// After how long.
         after_ms: u64,
@@ -147,12 +147,12 @@ pub enum EndCause {
 /// How a `run` ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Why.
+    /// Why it ended.
     pub why: EndCause,
-    /// What moored exits with; none if it was killed.
+    /// What moored exits with; `None` if it was killed.
     pub exit_code: Option<i32>,
     /// What was counted.
     pub counters: Counters,
-    /// How the last tree ended; none if there was none then.
+    /// How the last process tree ended; `None` if there was none at the end.
     pub report: Option<EndReport>,
 }

@@ -1,10 +1,10 @@
 //! A session's whole life: starting a server contained, relaying it, putting it to sleep, ending it, and writing
-//! it down. Knows no HTTP and prints nothing. What to run is said in `moored_launch`; whoever looks from outside is
+//! it down. Knows no HTTP and prints nothing. What to run is said in `moored_launch`; the view from outside is
 //! `moored_operator`; where a session is found while it lives is `moored_registry`.
 //!
 //! | room | owns |
 //! |---|---|
-//! | [`event`] | the one vocabulary of what happened; whoever writes, counts or shows only listens |
+//! | [`event`] | the one vocabulary of what happened; ledger, log and `events` only listen |
 //! | [`session`] | the life of one `run`: deciding (`state`) and doing (`driver`) |
 //! | `relay` | bytes both ways: framing, limits, back-pressure, envelopes; no MCP method |
 //! | `mcp` | the few MCP exchanges that a session takes part in: replay after a wake, the info tool |

@@ -1,7 +1,7 @@
 //! Where what outlives a `run` is kept: the folder of history and logs, and the names in it.
 //!
 //! What is alive is elsewhere: in the runtime folder, which is containment's and `moored_registry`'s. To name a place touches no
-//! disk; only [`StateDir::prepare`] and its like make folders, and whoever calls them may have to wait for a slow one.
+//! disk; only [`StateDir::prepare`] and its like make folders, and their callers may have to wait for a slow disk.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -22,7 +22,7 @@ const LONGEST_NAME: usize = 80;
 /// There is no place for history.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// Nobody says where the user's home is.
+    /// Neither the environment nor the user database names the user's home.
     #[error(
         "no home folder is known: neither MOORED_STATE_DIR, XDG_STATE_HOME, HOME nor the user database names one"
     )]

@@ -20,7 +20,7 @@ use crate::session::{Housekeeping, SessionHost};
 /// Where sessions are found while they live, and what is kept of them.
 #[derive(Debug)]
 pub struct Storage {
-    /// The folder of live sessions; without one nobody can find them.
+    /// The folder of live sessions; without one no other process can find them.
     pub runtime: io::Result<RuntimeDir>,
     /// The folder of logs; without one the stderr of a server is kept only where its rules name a file.
     pub logs: Option<StateDir>,
@@ -88,13 +88,13 @@ impl SessionRecords {
         (records, host)
     }
 
-    /// Waits up to this long for the log and then up to this long for the history to be written, and says what could not be.
-    /// What is left of the history is in the spool then.
+    /// Waits up to `timeout` for the log and then up to `timeout` for the history to be written, and says what could not be.
+    /// Events that are not written by then are in the spool.
     #[must_use]
-    pub fn finish(self, patience: Duration) -> Vec<String> {
+    pub fn finish(self, timeout: Duration) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let log = log.and_then(|log| log.finish(patience)).map(|warning| format!("log: {warning}"));
-        let history = self.writer.finish(patience).warning.map(|warning| format!("history: {warning}"));
+        let log = log.and_then(|log| log.finish(timeout)).map(|warning| format!("log: {warning}"));
+        let history = self.writer.finish(timeout).warning.map(|warning| format!("history: {warning}"));
         log.into_iter().chain(history).collect()
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use moored_containment::{Command, Stdio};
 
-use super::ServerSpec;
-use crate::launch::ConnectError;
+use super::server_spec::ServerSpec;
+use crate::server::ConnectError;
 
 /// Where a server's standard error goes.
 ///

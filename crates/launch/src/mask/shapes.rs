@@ -38,7 +38,7 @@ fn user_info(address: &str) -> Option<&str> {
     if is_port { None } else { address.rfind('@').map(|at| &address[..at]) }
 }
 
-/// A user without a password may be a token; one with so many letters is no name.
+/// A user without a password may be a token; one with this many letters is no name.
 const LONGEST_USER: usize = 15;
 
 fn mask_user_info(user_info: &str) -> String {

@@ -37,7 +37,7 @@ pub(crate) enum Value<T: 'static> {
     List(&'static str, fn(Vec<OsString>) -> T),
 }
 
-/// What holds unless somebody says something.
+/// What holds when no flag, variable or file gives a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unless {
     /// Nothing.
@@ -126,7 +126,7 @@ fn one_of<T: Clone>(choices: &[(&str, T)], text: &str) -> Result<T, String> {
     })
 }
 
-/// A flag of whatever value, for lists of them.
+/// A flag with its value type erased, for lists of flags.
 pub(crate) trait AnyFlag: Sync {
     fn name(&self) -> &'static str;
     fn help(&self) -> &'static str;
@@ -162,6 +162,8 @@ pub(crate) trait AnyFlag: Sync {
         let arg = match self.kind() {
             Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
             Kind::List => arg.num_args(1..).action(ArgAction::Append),
+            // `--flag -5` is a value, whether the flag takes it or not.
+            Kind::Number => arg.allow_negative_numbers(true),
             _ => arg,
         };
         match self.where_offered() {

@@ -30,7 +30,7 @@ flags! {
         Flag::new("name", Value::Text("NAME", units::text), "What to call the server")
             .described_default("from the command");
     GRACE: Flag<Duration> =
-        Flag::new("grace", Value::Text("DURATION", duration), "How long it may take to finish after its input has ended")
+        Flag::new("grace", Value::Text("DURATION", duration), "How long it may take to finish after its stdin is closed")
             .default("2s");
     KILL_AFTER: Flag<Duration> =
         Flag::new("kill-after", Value::Text("DURATION", duration), "How long after SIGTERM it is killed").default("2s");
@@ -45,7 +45,7 @@ flags! {
         Flag::new(
             "max-lifetime",
             Value::Text("DURATION", units::lifetime),
-            "Start it afresh after so long, once it is idle",
+            "Start it afresh after this long, once it is idle",
         )
         .default("off");
     MAX_INSTANCES: Flag<Option<u32>> =
@@ -88,7 +88,7 @@ flags! {
         Flag::new(
             "keep",
             Value::List("PROGRAM", |words| words),
-            "Programs that are meant to outlive the session, a browser say",
+            "Programs that are meant to outlive the session, for example a browser",
         );
     CONTAINERS: Flag<Containers> =
         Flag::new(
@@ -109,7 +109,7 @@ flags! {
         Flag::new(
             "sealed",
             Value::Switch(units::switch),
-            "Hold it in a Landlock domain too: it can signal nobody outside (voids sudo and the like)",
+            "Hold it in a Landlock domain too: it can signal no process outside (voids sudo and the like)",
         )
         .default("false");
     STRICT: Flag<bool> =

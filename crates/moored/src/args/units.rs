@@ -26,7 +26,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         };
         let number: f64 = number.parse().map_err(|_| HOW)?;
         let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| HOW)?;
-        // Nanoseconds are beyond what anybody typed; without this 0.1s would not be 100ms.
+        // Rounded to what can be typed; without this 0.1s would not be 100ms.
         let part = Duration::from_micros(part.as_nanos().div_ceil(1000).try_into().map_err(|_| HOW)?);
         total = total.checked_add(part).ok_or(HOW)?;
         rest = after;
@@ -86,7 +86,7 @@ pub(crate) enum IdleText {
     Auto,
     /// Never.
     Off,
-    /// After so much silence.
+    /// After this much silence.
     After(Duration),
 }
 

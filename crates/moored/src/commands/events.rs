@@ -71,7 +71,7 @@ fn told(what: &What) -> (&'static str, String) {
             ("hibernated", format!("{}; {}", sleep_word(*why), report_facts(report)))
         }
         What::Restarting { attempt, after_ms, exit } => {
-            let how = exit.map_or("nobody saw how it ended".to_owned(), exit_word);
+            let how = exit.map_or("it is not known how it ended".to_owned(), exit_word);
             (
                 "restarting",
                 format!("{how}; attempt {attempt}, in {}", render::span(*after_ms as f64 / 1000.0)),

@@ -56,7 +56,7 @@ fn not_run(error: &clap::Error, typed: &[OsString]) -> Result<Exit, Failure> {
         error.print()?;
         return Ok(Exit::Ok);
     }
-    // Whoever closed stderr does not want to know.
+    // An error means that stderr is closed: there is no place to say so.
     let _ = error.print();
     let of_run = typed.get(1).is_some_and(|verb| verb == "run");
     if of_run && matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument) {
@@ -118,10 +118,10 @@ fn say_all(warnings: &[String]) {
 impl From<FindError> for Failure {
     fn from(error: FindError) -> Self {
         let hint = match &error {
-            FindError::Nobody { known, .. } if known.is_empty() => {
+            FindError::NotFound { known, .. } if known.is_empty() => {
                 "no server is running (moored ps -a)".to_owned()
             }
-            FindError::Nobody { known, .. } => format!("known names: {}", known.join(", ")),
+            FindError::NotFound { known, .. } => format!("known names: {}", known.join(", ")),
             FindError::Ambiguous { .. } => "give more of the id".to_owned(),
         };
         Self::Told { message: error.to_string(), hint: Some(hint), exit: Exit::Failure }

@@ -30,7 +30,7 @@ pub(super) fn run(args: RunArgs) -> Result<Exit, Failure> {
     }
     let settings = RunSettings::read(args, process_env, files)?;
     let RunSettings { spec, .. } = &settings;
-    tracing::debug!(server = spec.launch.name, rules = ?spec.rules, "settings are read");
+    tracing::debug!(server = spec.launch.name, launch = ?spec.launch, rules = ?spec.rules, "settings are read");
     start(settings)
 }
 
@@ -57,7 +57,7 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     }
     let (records, host) = SessionRecords::begin(&spec, storage, program);
     let outcome = session::run(spec, host);
-    for warning in records.finish(LAST_WORDS) {
+    for warning in records.finish(RECORDS_TIMEOUT) {
         render::say(&format!("moored: {warning}"));
     }
     match outcome {
@@ -66,8 +66,9 @@ fn start(settings: RunSettings) -> Result<Exit, Failure> {
     }
 }
 
-/// The tree is gone by now, and what is not written in this time waits in the spool.
-const LAST_WORDS: Duration = Duration::from_millis(400);
+/// How long the log, and then the history, may take to be written. The tree is gone by now; events that are not written in this
+/// time are in the spool.
+const RECORDS_TIMEOUT: Duration = Duration::from_millis(400);
 
 fn not_run(name: &str, error: &RunError) -> Failure {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));

@@ -34,7 +34,7 @@ pub(super) fn run(args: &StopArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// All that are meant, each once; nobody is stopped if one of the names means nobody.
+/// All that are meant, each once. If one of the names means no server, none is stopped.
 fn chosen<'a>(live: &'a [Live], targets: &[String]) -> Result<Vec<&'a Live>, Failure> {
     let mut seen = BTreeSet::new();
     let mut chosen = Vec::new();

@@ -20,18 +20,18 @@ use serde_json::{Map, Value};
 /// The form of all JSON that is printed. It grows when something in it changes its meaning, not when something is added.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Prints this, with colours only where somebody sees them.
+/// Prints this, with colours only at a terminal.
 pub(crate) fn out(text: &str) -> io::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// Says this on stderr. Whoever closed that does not want to know, and whoever does not read it is not waited for: a client
-/// may leave it unread for ever, and nothing of ours may stay for its sake.
+/// Writes this to stderr. A closed stderr is no error, and a full one is not waited for: a client may leave it unread for
+/// ever, and moored must be able to exit all the same.
 pub(crate) fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
-    // What has room at all has room for this much.
+    // A pipe that poll calls writable takes at least this many bytes (PIPE_BUF is 4096).
     for part in format!("{text}\n").as_bytes().chunks(512) {
         if !has_room(&io::stderr()) || stderr.write_all(part).is_err() {
             return;
@@ -42,8 +42,8 @@ pub(crate) fn say(text: &str) {
 /// Whether something can be written there at once, or soon.
 fn has_room(to: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(to, PollFlags::OUT)];
-    let patience = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-    poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
+    let write_timeout = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    poll(&mut fds, Some(&write_timeout)).is_ok_and(|ready| ready > 0)
 }
 
 /// Prints one JSON object with its version and this under that name.

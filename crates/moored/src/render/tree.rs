@@ -1,4 +1,4 @@
-//! A process tree: each below its parent. Whoever's parent is not among them is a root.
+//! A process tree: each process below its parent. A process whose parent is not among them is a root.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub(crate) fn tree(nodes: &[Node]) -> String {
     let known: HashSet<u32> = nodes.iter().map(|node| node.pid).collect();
     let roots: Vec<&Node> = nodes.iter().filter(|node| !known.contains(&node.parent)).collect();
     let mut text = String::new();
-    // A crooked snapshot may hold a circle; nobody comes twice.
+    // Pids that were reused during the snapshot may form a cycle: each process is shown once.
     let mut drawn = HashSet::new();
     draw(&roots, nodes, "  ", &mut drawn, &mut text);
     text

@@ -139,13 +139,13 @@ impl Places {
     }
 }
 
-/// Reads a file that was named. Whoever names a file trusts it, whoever owns it.
+/// Reads a file that the user named with `--config`, which is trusted, whoever owns it.
 pub(crate) fn read_named(path: &Path) -> Result<SettingsFile, Failure> {
     let about = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     read_text(path, &about)
 }
 
-/// Reads a file that nobody named, if it is there. One that belongs to another user is passed over: that user must not
+/// Reads a file of the usual places, if it is there. One that belongs to another user is passed over: that user must not
 /// be able to say where our files go.
 fn read_usual(path: &Path) -> Result<Option<SettingsFile>, Failure> {
     let about = match std::fs::metadata(path) {

@@ -20,7 +20,7 @@ pub(crate) enum Origin {
     Env(String),
     /// This file.
     File(PathBuf),
-    /// Nobody said anything.
+    /// The default: no flag, variable or file gives it.
     Default,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value that somebody gave, and who.
+/// A value that was given, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) values: Vec<OsString>,

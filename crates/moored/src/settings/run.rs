@@ -55,14 +55,15 @@ fn launch(layers: &Layers, command: &[OsString]) -> Result<Launch, Failure> {
     Ok(launch)
 }
 
-/// A kernel that ends everything at one stroke can spare nobody.
+/// A Landlock domain or PID namespace is ended by one kernel operation, which can spare no process.
 fn refuse_to_keep(launch: &Launch, flag: &str) -> Result<(), Failure> {
     if launch.keep.is_empty() {
         return Ok(());
     }
-    Err(Failure::usage(format_args!("`--keep` cannot be used with `--{flag}`, which can spare nobody")).hint(
-        format_args!("leave out `--{flag}`, or `--keep` (it may come from the settings: moored config show)"),
-    ))
+    Err(Failure::usage(format_args!("`--keep` cannot be used with `--{flag}`, which can spare no process"))
+        .hint(format_args!(
+            "leave out `--{flag}`, or `--keep` (it may come from the settings: moored config show)"
+        )))
 }
 
 fn rules(layers: &Layers) -> Result<Rules, Failure> {

@@ -111,7 +111,7 @@ fn instances_are_also_capped_by_the_name_that_others_use() {
 }
 
 #[test]
-fn the_patience_of_auto_can_be_set_for_tests() {
+fn the_idle_time_of_auto_can_be_set_for_tests() {
     let env = [("MOORED_AUTO_IDLE", "1s")];
     assert_eq!(rules_of("", &env, &[]).idle, Idle::Auto(Duration::from_secs(1)));
     assert_eq!(rules_of("--idle off", &env, &[]).idle, Idle::Off);
@@ -156,7 +156,7 @@ fn a_misspelt_variable_is_told_with_the_one_that_may_be_meant() {
 }
 
 #[test]
-fn zero_patience_that_would_mean_never_or_always_is_refused() {
+fn zero_times_that_would_mean_never_or_always_are_refused() {
     for line in ["--idle 0s", "--max-lifetime 0s", "--max-instances 0", "--line-limit 0"] {
         assert_eq!(message(read(line, &[], &[])).1, 2, "{line}");
     }
@@ -164,7 +164,7 @@ fn zero_patience_that_would_mean_never_or_always_is_refused() {
 }
 
 #[test]
-fn what_can_spare_nobody_refuses_to_keep() {
+fn what_can_spare_no_process_refuses_to_keep() {
     for line in ["--sealed --keep tmux", "--strict --keep tmux"] {
         let (text, code) = message(read(line, &[], &[]));
         assert!(text.contains("--keep"), "{text}");

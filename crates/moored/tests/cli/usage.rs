@@ -51,7 +51,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn what_is_not_understood_ends_with_2_and_says_so_on_stderr() {
     let home = Home::new();
-    let wrong: [&[&str]; 12] = [
+    let wrong: [&[&str]; 13] = [
         &[],
         &["bogus"],
         &["run"],
@@ -62,6 +62,7 @@ fn what_is_not_understood_ends_with_2_and_says_so_on_stderr() {
         &["run", "--grace", "soon", "--", "cat"],
         &["run", "--containers", "all", "--", "cat"],
         &["run", "--strict", "--keep", "tmux", "--", "cat"],
+        &["run", "--max-instances", "-1", "--", "cat"],
         &["stop"],
         &["events", "--since", "yesterday"],
     ];

@@ -1,5 +1,6 @@
-//! The leaks that were seen in the field, each re-enacted through `moored run`, by the numbers under which they are
-//! listed. Each is played by every client that it can happen to, as root and as a plain user.
+//! The leaks that were seen in the field, each re-enacted through `moored run`. Each has a number, S01 to S42, and the tests
+//! are the list of them: what S25 is stands in the names of the tests that begin with `s25_`. Each is played by every client that
+//! it can happen to, as root and as a plain user.
 //!
 //! - `client_goes`: the client goes away (S01 to S11);
 //! - `killings`: SIGKILL of each of moored's own processes, and of two at once (S10);

@@ -4,13 +4,13 @@
 //! ```text
 //! session ──Event──▶ writer ──batch──▶ a store: sqlite (state.db), or memory
 //!                      │ not in time, or not at all      ▲
-//!                      └──────────▶ spool (runtime folder) ── taken in by whoever opens the ledger next
+//!                      └──────────▶ spool (runtime folder) ── imported by the next process that opens the ledger
 //! ```
 //!
-//! - `row` says what a `run` is after so many events (pure). Both ledgers use it, so they cannot differ in that.
-//! - `writer` is what a `run` has: it never makes anybody wait, and holds nothing open while nothing happens.
+//! - `row` says what a `run` is after a list of events (pure). Both ledgers use it, so they cannot differ in that.
+//! - `writer` is what a session has: it never makes the session wait, and keeps nothing open while nothing happens.
 //! - `store` is what writer and readers open history with: they know two traits, and not which store is behind them.
-//! - `spool` keeps what could not be written. To record an event twice changes nothing, so whoever is in doubt does.
+//! - `spool` keeps what could not be written. Recording an event twice changes nothing, so in doubt it is recorded again.
 //! - `retention` says what is old enough to go.
 
 mod memory;
@@ -102,17 +102,17 @@ pub enum LedgerError {
     /// A file operation failed.
     #[error("`{path}`: {error}")]
     File {
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// How.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The database failed.
     #[error("`{path}`: {message}")]
     Database {
-        /// Which.
+        /// The database.
         path: PathBuf,
-        /// How.
+        /// SQLite's message.
         message: String,
         /// What can be done about it.
         kind: DatabaseFault,

@@ -29,7 +29,7 @@ impl Retention {
     }
 
     /// Whether it is time to look again: a day from the last time, before or after. A clock that was set back does not
-    /// put it off for ever, and somebody who looked at the clock a moment before the other did is not a day late.
+    /// put it off for ever, and a process that read the clock a moment before another one did is not a day late.
     pub(super) fn is_due(last: Option<Timestamp>, now: Timestamp) -> bool {
         last.is_none_or(|last| now.duration_since(last).unsigned_abs() >= REST)
     }

@@ -1,4 +1,4 @@
-//! What a `run` is after so many events, and what can be asked for. Pure.
+//! What a `run` is after a list of events, and what can be asked for. Pure.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct RunQuery {
     pub server: Option<String>,
     /// To which something has happened since.
     pub since: Option<Timestamp>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ pub struct EventQuery {
     pub after_id: Option<i64>,
     /// Of this `run`.
     pub run: Option<RunId>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<usize>,
 }
 
@@ -69,7 +69,7 @@ pub struct RunRow {
     pub last_at: Timestamp,
     /// When it ended, if that was written down.
     pub ended_at: Option<Timestamp>,
-    /// Why.
+    /// Why it ended.
     pub end_cause: Option<EndCause>,
     /// What moored exited with.
     pub exit_code: Option<i32>,
@@ -158,7 +158,7 @@ impl RunRow {
         self.end_cause = Some(ended.why);
         self.exit_code = ended.exit_code;
         let seen = std::mem::replace(&mut self.counters, ended.counters);
-        // Whoever only concluded an end has counted nothing.
+        // A process that only concluded the end (`MooredKilled`) has counted nothing.
         self.counters.wakes = self.counters.wakes.max(seen.wakes);
         self.counters.restarts = self.counters.restarts.max(seen.restarts);
         if ended.report.is_some() {

@@ -1,10 +1,10 @@
-//! What could not be written in time: files in the runtime folder, which is in memory on most machines, with one event
-//! per line. Whoever opens the ledger next takes them in.
+//! Events that could not be written in time: files in the runtime folder, which is in memory on most machines, with one event
+//! per line. The next process that opens the ledger imports them.
 //!
 //! ```text
 //! .RUN.WRITER.events   a draft; its writer holds the lock
 //!  RUN.WRITER.events   whole; its writer may still put a longer one in its place
-//!  ID.taken            claimed: a name that nobody else uses; whoever holds the lock takes it in
+//!  ID.taken            claimed by one importer, which holds the lock; the name is unique
 //! ```
 //!
 //! A claim is a rename, so what is removed is what was read. An importer that dies leaves a claim without a lock, and
@@ -80,7 +80,7 @@ impl Spool {
         written
     }
 
-    /// All was written after all. What somebody has taken meanwhile does no harm.
+    /// The writer has written these after all. If an importer has claimed the file meanwhile, they are recorded once.
     pub(super) fn clear(&self, events: &[Event]) {
         let mut runs: Vec<RunId> = events.iter().map(|event| event.run).collect();
         runs.dedup();
@@ -94,16 +94,16 @@ impl Spool {
     }
 }
 
-/// What was taken in.
+/// What was imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// So many events.
+    /// Events that were recorded.
     pub events: usize,
-    /// So many lines that could not be understood, and are gone.
+    /// Lines that could not be understood, and are gone.
     pub unknown: usize,
 }
 
-/// Takes in what others could not write. A file that somebody else is taking is left to them.
+/// Imports the events that sessions could not write. A file that another importer has claimed is left to it.
 ///
 /// # Errors
 /// If the ledger cannot be written: the files stay then.
@@ -123,7 +123,7 @@ pub fn import_spool(folder: &Path, ledger: &mut dyn Ledger) -> Result<Imported, 
     Ok(imported)
 }
 
-/// A file that is ours to take in as long as this is held.
+/// A file that this process has claimed, while this value lives.
 struct Taken {
     path: PathBuf,
     _lock: File,

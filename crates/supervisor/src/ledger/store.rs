@@ -1,4 +1,4 @@
-//! Where history is kept, for those who open it: the writer of a session and whoever reads. They know a [`LedgerStore`]
+//! Where history is kept, for those who open it: the writer of a session, and the operator's commands. They know a [`LedgerStore`]
 //! and nothing of SQLite; another store is another implementation of these two traits.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use super::{Ledger, LedgerError, import_spool};
 
 /// A place of history that can be opened, for one batch of events or one look, and as often as needed.
 pub trait LedgerStore: fmt::Debug + Send + Sync {
-    /// Opens it; begins it if there is none. Whoever gets the ledger closes it by dropping it.
+    /// Opens it; begins it if there is none. Dropping the ledger closes it.
     ///
     /// # Errors
     /// If it cannot be opened now. What is to be written goes into the spool then.
@@ -52,7 +52,7 @@ impl fmt::Debug for Opened {
     }
 }
 
-/// Opens history to read it. What was left in these spools is taken in first; the texts say what went wrong with that,
+/// Opens history to read it. What was left in these spools is imported first; the texts say what went wrong with that,
 /// and whether the history had to be begun anew.
 ///
 /// # Errors

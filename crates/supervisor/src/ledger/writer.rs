@@ -1,9 +1,8 @@
-//! What a `run` writes its history with. Giving it an event costs a lock that is never held while anything is written;
-//! the writing is done aside, in one transaction per batch, by a thread that exists only while there is something to
-//! write: a sleeping `run` has no thread, no open database, and no reason to wake.
+//! Writes the history of a session. [`Writer::send`] only queues; a background thread writes, in one transaction per batch, and
+//! exists only while there is something to write: a sleeping session has no thread, no open database, and no reason to wake.
 //!
-//! What cannot be written, now or in time, is left in the spool, at once, so that a `run` that is killed afterwards
-//! loses nothing either.
+//! What cannot be written, now or in time, is left in the spool at once, so that a session that is killed afterwards loses
+//! nothing either.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,21 +16,22 @@ use super::{Ledger, LedgerError, LedgerStore, Opened, Retention, lives};
 use crate::background::{Background, Done, Worker};
 use crate::event::Event;
 
-/// Where nothing can be written, no more than these are remembered.
+/// The most events that wait where nothing can be written; newer ones are dropped.
 const MOST_EVENTS: usize = 10_000;
 
-/// Writes history for a `run`. It is shared by whoever has something to tell and whoever waits for the end.
+/// Writes history for a session. Shared by the session, which sends events, and `SessionRecords::finish`, which waits for the
+/// end.
 #[derive(Debug)]
 pub struct Writer {
-    aside: Background<Clerk>,
+    background: Background<HistoryWorker>,
     spool: Spool,
-    complaints: Complaints,
+    warnings: Warnings,
 }
 
 /// How the writing ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// So many events were left in the spool.
+    /// Events that were left in the spool.
     pub spooled: usize,
     /// What went wrong, if anything did.
     pub warning: Option<String>,
@@ -44,43 +44,43 @@ impl Writer {
         Self::with_retention(store, spool, Retention::default())
     }
 
-    /// As [`Writer::start`], keeping history for so long.
+    /// As [`Writer::start`], with another retention.
     #[must_use]
     pub fn with_retention(store: impl LedgerStore + 'static, spool: PathBuf, retention: Retention) -> Self {
-        let (spool, complaints) = (Spool::new(spool), Complaints::default());
-        let clerk = Clerk {
+        let (spool, warnings) = (Spool::new(spool), Warnings::default());
+        let worker = HistoryWorker {
             store: Box::new(store),
             spool: spool.clone(),
-            complaints: complaints.clone(),
+            warnings: warnings.clone(),
             retention,
             ledger: None,
             has_spooled: false,
         };
-        Self { aside: Background::new(clerk), spool, complaints }
+        Self { background: Background::new(worker), spool, warnings }
     }
 
     /// Has an event written down. Does not wait and does not fail.
     pub fn send(&self, event: Event) {
-        if !self.aside.push(event, |queue| queue.len() < MOST_EVENTS) {
-            self.complaints.add("too many events could not be written: the newest are dropped".into());
+        if !self.background.push(event, |queue| queue.len() < MOST_EVENTS) {
+            self.warnings.add("too many events could not be written: the newest are dropped".into());
         }
     }
 
     /// What has gone wrong so far: each thing once.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.complaints.all()
+        self.warnings.all()
     }
 
-    /// Waits so long for all to be written. What is not is left in the spool.
+    /// Waits up to `timeout` for all to be written, and leaves the rest in the spool.
     #[must_use]
-    pub fn finish(&self, patience: Duration) -> Outcome {
-        let left = self.aside.settle(patience);
+    pub fn finish(&self, timeout: Duration) -> Outcome {
+        let left = self.background.drain(timeout);
         if !left.is_empty()
             && let Err(error) = self.spool.leave(&left)
         {
             let count = left.len();
-            self.complaints
+            self.warnings
                 .add(format!("{count} events of history are lost: the spool cannot be written: {error}"));
         }
         let warnings = self.warnings();
@@ -88,11 +88,11 @@ impl Writer {
     }
 }
 
-/// What has gone wrong: each thing once.
+/// What has gone wrong: each message once.
 #[derive(Clone, Debug, Default)]
-struct Complaints(Arc<Mutex<Vec<String>>>);
+struct Warnings(Arc<Mutex<Vec<String>>>);
 
-impl Complaints {
+impl Warnings {
     fn add(&self, warning: String) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains(&warning) && all.len() < 16 {
@@ -105,20 +105,20 @@ impl Complaints {
     }
 }
 
-/// Who does the writing.
-struct Clerk {
+/// Writes on the background thread.
+struct HistoryWorker {
     store: Box<dyn LedgerStore>,
     spool: Spool,
-    complaints: Complaints,
+    warnings: Warnings,
     retention: Retention,
     /// Open while there is something to write.
     ledger: Option<Box<dyn Ledger>>,
     has_spooled: bool,
 }
 
-impl fmt::Debug for Clerk {
+impl fmt::Debug for HistoryWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Clerk")
+        f.debug_struct("HistoryWorker")
             .field("store", &self.store)
             .field("spool", &self.spool)
             .field("is_open", &self.ledger.is_some())
@@ -126,7 +126,7 @@ impl fmt::Debug for Clerk {
     }
 }
 
-impl Worker for Clerk {
+impl Worker for HistoryWorker {
     type Item = Event;
 
     fn work(&mut self, batch: &[Event]) -> Done {
@@ -139,7 +139,7 @@ impl Worker for Clerk {
             }
             Err(error) => {
                 self.ledger = None;
-                self.complaints.add(format!("history could not be written: {error}"));
+                self.warnings.add(format!("history could not be written: {error}"));
                 // If this fails too, the end tries once more, and says so.
                 self.has_spooled |= self.spool.leave(batch).is_ok();
                 Done::No
@@ -152,14 +152,14 @@ impl Worker for Clerk {
     }
 }
 
-impl Clerk {
+impl HistoryWorker {
     fn write(&mut self, batch: &[Event]) -> Result<(), LedgerError> {
         match self.open()?.record(batch) {
             // It may have been whole enough to be opened.
             Err(error) if error.is_damage() => {
                 self.ledger = None;
                 if let Some(warning) = self.store.set_aside_damaged(&error)? {
-                    self.complaints.add(warning);
+                    self.warnings.add(warning);
                 }
                 self.open()?.record(batch)
             }
@@ -173,7 +173,7 @@ impl Clerk {
             None => {
                 let Opened { mut ledger, warning } = self.store.open()?;
                 if let Some(warning) = warning {
-                    self.complaints.add(warning);
+                    self.warnings.add(warning);
                 }
                 self.tidy(ledger.as_mut());
                 ledger
@@ -185,10 +185,10 @@ impl Clerk {
     /// What others could not write, and what is too old. That it fails is no reason not to write.
     fn tidy(&self, ledger: &mut dyn Ledger) {
         if let Err(error) = import_spool(self.spool.folder(), ledger) {
-            self.complaints.add(format!("what others could not write was not taken in: {error}"));
+            self.warnings.add(format!("what others could not write was not taken in: {error}"));
         }
         if let Err(error) = ledger.prune_if_due(&self.retention, Timestamp::now(), &lives) {
-            self.complaints.add(format!("old history was not removed: {error}"));
+            self.warnings.add(format!("old history was not removed: {error}"));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each `run` has a file of its own, `logs/SERVER/RUN.log`, so that two instances never mix their lines; `RUN.log.1` is
 //! what was before it, and so on. `--log-file` names another one, which several may share.
 //!
-//! - `write` appends and rotates. It is done aside: a slow disk never holds up the server or the relay.
+//! - `write` appends and rotates, on a background thread: a slow disk never delays the server or the relay.
 //! - `clean` says which old files go when a new one is begun (pure), and removes them.
 //! - `read` shows the last lines, and what comes, also over a rotation.
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct Limits {
     /// A file that would be longer is rotated.
     pub file_bytes: u64,
-    /// So many files per `run`, the one that is written among them.
+    /// Files per `run`, counting the one that is being written.
     pub files: u32,
     /// Files that were last written longer ago go.
     pub age: Duration,
@@ -37,7 +37,7 @@ impl Default for Limits {
     }
 }
 
-/// The file of so many rotations ago.
+/// The file as it was `ago` rotations before.
 fn generation(path: &Path, ago: u32) -> PathBuf {
     if ago == 0 {
         return path.to_owned();

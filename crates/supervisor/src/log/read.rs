@@ -39,7 +39,7 @@ pub fn tail(path: &Path, lines: usize) -> io::Result<(Vec<u8>, Follow)> {
     Ok((parts.concat(), follow))
 }
 
-/// The last so many lines before `end`, and how many newlines were counted for it. A newline at the end of all closes a
+/// The last lines before `end`, and how many newlines were counted for it. A newline at the end of all closes a
 /// line and begins none.
 fn last_lines(file: &File, end: u64, lines: usize, is_last: bool) -> io::Result<(Vec<u8>, usize)> {
     let mut tail: Vec<u8> = Vec::new();

@@ -1,4 +1,5 @@
-//! Appending to a log. Nobody waits for the disk: what it cannot take soon enough is dropped, and the log says so.
+//! Appends to a log. The session never waits for the disk: what the disk cannot take soon enough is dropped, and the log
+//! says so.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,13 +14,13 @@ use crate::background::{Background, Done, Worker};
 use crate::places::private_folder;
 use moored_registry::private_file;
 
-/// What may wait for a slow disk.
+/// The most bytes that wait for a slow disk.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Where a server's stderr goes. It is shared by whoever writes and whoever waits for the end.
+/// Where a server's stderr goes. Shared by the session, which writes, and `SessionRecords::finish`, which waits for the end.
 #[derive(Debug)]
 pub struct ServerLog {
-    aside: Background<Scribe>,
+    background: Background<LogWorker>,
     waiting: Arc<AtomicUsize>,
     dropped: AtomicU64,
     complaint: Arc<OnceLock<String>>,
@@ -30,7 +31,7 @@ impl ServerLog {
     #[must_use]
     pub fn open(path: PathBuf, limits: Limits) -> Self {
         let (waiting, complaint) = (Arc::default(), Arc::default());
-        let scribe = Scribe {
+        let worker = LogWorker {
             path,
             limits,
             file: None,
@@ -38,7 +39,7 @@ impl ServerLog {
             waiting: Arc::clone(&waiting),
             complaint: Arc::clone(&complaint),
         };
-        Self { aside: Background::new(scribe), waiting, dropped: AtomicU64::new(0), complaint }
+        Self { background: Background::new(worker), waiting, dropped: AtomicU64::new(0), complaint }
     }
 
     /// Appends. Does not wait and does not fail.
@@ -54,17 +55,17 @@ impl ServerLog {
         self.push(bytes.into());
     }
 
-    /// What has gone wrong, if anything did: the first of it.
+    /// The first error, if there was one.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         self.complaint.get().cloned()
     }
 
-    /// Waits so long for all to be written, and says what has gone wrong.
+    /// Waits up to `timeout` for all to be written, and says what has gone wrong.
     #[must_use]
-    pub fn finish(&self, patience: Duration) -> Option<String> {
+    pub fn finish(&self, timeout: Duration) -> Option<String> {
         self.mention_dropped();
-        let left = self.aside.settle(patience);
+        let left = self.background.drain(timeout);
         let lost: usize = left.iter().map(|chunk| chunk.len()).sum();
         self.warning()
             .or_else(|| (lost > 0).then(|| format!("{lost} bytes of stderr could not be written in time")))
@@ -83,13 +84,13 @@ impl ServerLog {
 
     fn push(&self, chunk: Arc<[u8]>) {
         self.waiting.fetch_add(chunk.len(), Ordering::Relaxed);
-        self.aside.push(chunk, |_| true);
+        self.background.push(chunk, |_| true);
     }
 }
 
-/// Who does the writing.
+/// Writes on the background thread.
 #[derive(Debug)]
-struct Scribe {
+struct LogWorker {
     path: PathBuf,
     limits: Limits,
     /// It stays open: its lock says that it is in use.
@@ -99,7 +100,7 @@ struct Scribe {
     complaint: Arc<OnceLock<String>>,
 }
 
-impl Worker for Scribe {
+impl Worker for LogWorker {
     type Item = Arc<[u8]>;
 
     fn work(&mut self, batch: &[Arc<[u8]>]) -> Done {
@@ -116,7 +117,7 @@ impl Worker for Scribe {
     }
 }
 
-impl Scribe {
+impl LogWorker {
     fn append(&mut self, chunk: &[u8]) -> io::Result<()> {
         let file = match self.file.take() {
             // Another `run` that shares the file, or a program made for that, may have rotated it.

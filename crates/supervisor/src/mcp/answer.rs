@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// Why a call fails.
+/// Why we answer a call with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The server is gone.

@@ -1,7 +1,7 @@
 //! The streams of change notifications that the client has open (`subscriptions/listen`, in the era without sessions).
 //!
-//! Such a call is answered when the stream ends, which may be never: nobody waits for it. A server that is started anew is
-//! asked again, with the same id, and what it says to that (that it listens) the client knows already.
+//! Such a request is answered when the stream ends, which may be never, so it does not count as a call in flight. A server
+//! that is started again is sent it again, with the same id; its acknowledgement is kept from the client, which has had one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const META: &str = "io.modelcontextprotocol/subscriptionId";
 pub(super) struct Listens {
     /// The client's lines, by the keys of their ids.
     open: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Those that were asked for again and not acknowledged yet.
+    /// Ids of requests that were sent again and are not acknowledged yet.
     again: BTreeSet<Vec<u8>>,
 }
 
@@ -34,19 +34,19 @@ impl Listens {
         self.open.insert(id.to_vec(), line);
     }
 
-    /// By either side.
+    /// The stream was closed, by either side.
     pub(super) fn closed(&mut self, id: &[u8]) {
         self.open.remove(id);
         self.again.remove(id);
     }
 
-    /// What a server that was started anew is to be asked.
+    /// The lines that a server which was started again is sent.
     pub(super) fn ask_again(&mut self) -> Vec<u8> {
         self.again = self.open.keys().cloned().collect();
         self.open.values().flatten().copied().collect()
     }
 
-    /// Whether this says no more than that it listens again, which the client need not know.
+    /// Whether this acknowledges a request that was sent again.
     pub(super) fn is_said_again(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
         if self.again.is_empty() || envelope.method() != Some(ACKNOWLEDGED) {
             return false;

@@ -1,13 +1,20 @@
-//! The few MCP exchanges that a session itself takes part in: knowing what is in flight, saying again after a wake what
-//! had been said before, the info tool, and errors in the server's stead. All of it is pure: lines in, lines out.
+//! The MCP methods that a session itself takes part in. All of it is pure: lines in, lines out.
+//!
+//! - `protocol_state`: which requests are in flight, and which are sent again after a wake. `tasks` and `listens` are the two
+//!   kinds of state that a server keeps for longer than a call.
+//! - `replay`: sends them to a server that was started again, and compares its answers.
+//! - `info_tool`: the tool `get_server_info`.
+//! - `answer`: errors in the server's stead.
+//!
+//! Which of them applies when is decided by `session::conversation`.
 
 mod answer;
 pub(crate) mod info_tool;
 mod listens;
+mod protocol_state;
 mod replay;
-mod talk;
 mod tasks;
 
 pub(crate) use answer::{Failure, error_line};
+pub(crate) use protocol_state::{ProtocolState, ServerSaid, ids_in_batch};
 pub(crate) use replay::{Replay, Step};
-pub(crate) use talk::{ServerSaid, Talk, ids_in_batch};

@@ -1,5 +1,5 @@
-//! Saying again to a server that was started anew what its predecessor had been told, so that the client notices nothing
-//! but the time it takes.
+//! Brings a server that was started again to where its predecessor was, by sending it the client's earlier requests, so that
+//! the client notices nothing but the time it takes.
 //!
 //! The client's own lines are used, ids and all: these calls were answered long ago, so their ids are free, and the new
 //! answers are kept from the client. What the new server promises is compared with what the old one did.
@@ -10,15 +10,15 @@
 
 use std::collections::HashMap;
 
-use super::talk::{Said, Talk, digest};
+use super::protocol_state::{ProtocolState, ReplayableRequest, digest};
 use crate::relay::Envelope;
 
 /// What to do with a message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is the client's.
+    /// It is not an answer to a replayed request: it is for the client.
     Pass,
-    /// It was an answer to us; send this to the server.
+    /// It answers a replayed request; send this to the server next.
     Send(Vec<u8>),
     /// It was the last answer. These lines are for the client: what has changed.
     Done(Vec<u8>),
@@ -28,28 +28,28 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// What is still to be answered, by the key of its id, and what was answered before.
+    /// Replayed requests without an answer, by the key of their id, with the digest of the predecessor's answer.
     waiting: HashMap<Vec<u8>, Option<u64>>,
-    /// What follows the answer to `initialize`.
-    then: Option<Vec<Said>>,
+    /// Requests that are sent after the answer to `initialize`; `None` once they are.
+    then: Option<Vec<ReplayableRequest>>,
     initialized: Vec<u8>,
     changes: Vec<u8>,
     tools: Option<Vec<u8>>,
 }
 
 impl Replay {
-    /// What to say first, if there is anything to say.
-    pub(crate) fn begin(talk: &Talk) -> Option<(Self, Vec<u8>)> {
-        let initialize = talk.initialize.as_ref().filter(|said| said.answer.is_some())?;
+    /// Starts a replay and returns its first line; `None` if the server before never answered `initialize`.
+    pub(crate) fn begin(state: &ProtocolState) -> Option<(Self, Vec<u8>)> {
+        let initialize = state.initialize.as_ref().filter(|said| said.answer.is_some())?;
         // A log level or subscription that was never answered is in flight still, and answered by an error then.
-        let again = talk.log_level.iter().chain(talk.subscriptions.values());
-        let tools = talk.tools.iter().filter(|said| said.answer.is_some());
+        let again = state.log_level.iter().chain(state.subscriptions.values());
+        let tools = state.tools.iter().filter(|said| said.answer.is_some());
         let replay = Self {
             waiting: HashMap::from([(initialize.id.clone(), initialize.answer)]),
             then: Some(again.chain(tools).cloned().collect()),
-            initialized: talk.initialized.clone().unwrap_or_default(),
+            initialized: state.initialized.clone().unwrap_or_default(),
             changes: Vec::new(),
-            tools: talk.tools.as_ref().map(|said| said.id.clone()),
+            tools: state.tools.as_ref().map(|said| said.id.clone()),
         };
         Some((replay, initialize.line.clone()))
     }
@@ -89,12 +89,12 @@ impl Replay {
         }
     }
 
-    /// Whether nothing is waited for; asked after what was to be sent is sent.
+    /// Whether all requests were sent and answered.
     pub(crate) fn is_done(&self) -> bool {
         self.then.is_none() && self.waiting.is_empty()
     }
 
-    /// What the client is to be told once it is done.
+    /// The notifications of changed lists, for the client, once the replay is done.
     pub(crate) fn take_changes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.changes)
     }
@@ -110,23 +110,23 @@ fn list_changed(what: &[&str]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn see(talk: &mut Talk, client: bool, line: &str) {
+    fn see(state: &mut ProtocolState, client: bool, line: &str) {
         let envelope = Envelope::of(line.as_bytes());
         if client {
-            talk.hear_client(&envelope, line.as_bytes());
+            state.hear_client(&envelope, line.as_bytes());
         } else {
-            talk.hear_server(&envelope, line.as_bytes(), std::time::Duration::ZERO);
+            state.hear_server(&envelope, line.as_bytes(), std::time::Duration::ZERO);
         }
     }
 
-    fn talked() -> Talk {
-        let mut talk = Talk::default();
-        see(&mut talk, true, "{\"id\":0,\"method\":\"initialize\"}\n");
-        see(&mut talk, false, "{\"id\":0,\"result\":{\"capabilities\":{\"a\":1,\"b\":2}}}\n");
-        see(&mut talk, true, "{\"method\":\"notifications/initialized\"}\n");
-        see(&mut talk, true, "{\"id\":1,\"method\":\"tools/list\"}\n");
-        see(&mut talk, false, "{\"id\":1,\"result\":{\"tools\":[{\"name\":\"x\"}]}}\n");
-        talk
+    fn talked() -> ProtocolState {
+        let mut state = ProtocolState::default();
+        see(&mut state, true, "{\"id\":0,\"method\":\"initialize\"}\n");
+        see(&mut state, false, "{\"id\":0,\"result\":{\"capabilities\":{\"a\":1,\"b\":2}}}\n");
+        see(&mut state, true, "{\"method\":\"notifications/initialized\"}\n");
+        see(&mut state, true, "{\"id\":1,\"method\":\"tools/list\"}\n");
+        see(&mut state, false, "{\"id\":1,\"result\":{\"tools\":[{\"name\":\"x\"}]}}\n");
+        state
     }
 
     fn answer(replay: &mut Replay, line: &str) -> Step {
@@ -149,10 +149,10 @@ mod tests {
 
     #[test]
     fn f12_an_answer_whose_id_is_written_in_another_way_is_kept_from_the_client() {
-        let mut talk = Talk::default();
-        see(&mut talk, true, "{\"id\":0.0,\"method\":\"initialize\"}\n");
-        see(&mut talk, false, "{\"id\":0,\"result\":{}}\n");
-        let (mut replay, _) = Replay::begin(&talk).expect("there is something to say");
+        let mut state = ProtocolState::default();
+        see(&mut state, true, "{\"id\":0.0,\"method\":\"initialize\"}\n");
+        see(&mut state, false, "{\"id\":0,\"result\":{}}\n");
+        let (mut replay, _) = Replay::begin(&state).expect("there is something to say");
         assert_eq!(answer(&mut replay, "{\"id\":0,\"result\":{}}\n"), Step::Done(Vec::new()));
     }
 
@@ -175,6 +175,6 @@ mod tests {
 
     #[test]
     fn nothing_is_said_again_where_nothing_was_said() {
-        assert!(Replay::begin(&Talk::default()).is_none());
+        assert!(Replay::begin(&ProtocolState::default()).is_none());
     }
 }

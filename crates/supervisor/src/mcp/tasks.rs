@@ -26,7 +26,7 @@ struct Task {
     #[serde(rename = "taskId")]
     id: String,
     status: Option<String>,
-    /// In milliseconds; none is for ever.
+    /// In milliseconds; `None` means for ever.
     ttl: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ struct Message {
 }
 
 impl Tasks {
-    /// `now` is the time on whatever clock is used all along.
+    /// `now` is the time since boot, as in `hear`.
     pub(super) fn are_open(&self, now: Duration) -> bool {
         self.open.values().any(|until| until.is_none_or(|until| now < until))
     }
@@ -55,7 +55,7 @@ impl Tasks {
         self.fetching.insert(id.to_vec(), task);
     }
 
-    /// The call with that id was answered, or nobody waits for its answer any more.
+    /// The call with that id was answered or cancelled.
     pub(super) fn answered(&mut self, id: &[u8], with_result: bool) {
         if let Some(task) = self.fetching.remove(id).filter(|_| with_result) {
             self.open.remove(&task);

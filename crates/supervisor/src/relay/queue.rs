@@ -1,15 +1,16 @@
-//! What waits to be written, in its order. Small pieces are put together, large ones are taken over without a copy.
+//! Bytes that wait to be written, in order. Small pieces are joined, large ones are taken over without a copy.
 
 use std::collections::VecDeque;
 
 use super::split::Bytes;
 
-const TOGETHER: usize = 64 << 10;
+/// Pieces are joined up to this many bytes.
+const JOIN_UP_TO: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     chunks: VecDeque<Vec<u8>>,
-    /// How much of the first one is written.
+    /// Bytes of the first chunk that are written.
     head: usize,
     len: usize,
     /// The last byte that ever came, written or not.
@@ -37,7 +38,7 @@ impl Queue {
         self.len += bytes.len();
         self.last = bytes.last().copied();
         match self.chunks.back_mut() {
-            Some(last) if last.len() + bytes.len() <= TOGETHER => last.extend_from_slice(bytes),
+            Some(last) if last.len() + bytes.len() <= JOIN_UP_TO => last.extend_from_slice(bytes),
             _ => self.chunks.push_back(bytes.to_vec()),
         }
     }
@@ -51,7 +52,7 @@ impl Queue {
     }
 
     pub(crate) fn push_owned(&mut self, bytes: Vec<u8>) {
-        if bytes.len() < TOGETHER {
+        if bytes.len() < JOIN_UP_TO {
             self.push(&bytes);
         } else {
             self.len += bytes.len();
@@ -65,7 +66,7 @@ impl Queue {
         self.chunks.front().map_or(&[], |chunk| &chunk[self.head..])
     }
 
-    /// So much of it was written.
+    /// `written` bytes of [`Queue::first`] were written.
     pub(crate) fn advance(&mut self, written: usize) {
         self.head += written;
         self.len -= written;
@@ -91,7 +92,7 @@ mod tests {
         queue.push(b"half");
         queue.advance(4);
         assert!(queue.is_empty() && queue.is_mid_line());
-        queue.push_owned([b"x".repeat(TOGETHER), b"\n".to_vec()].concat());
+        queue.push_owned([b"x".repeat(JOIN_UP_TO), b"\n".to_vec()].concat());
         assert!(!queue.is_mid_line());
     }
 }

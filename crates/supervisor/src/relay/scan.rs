@@ -5,7 +5,7 @@ use memchr::memchr2;
 
 use super::id::id_key;
 
-/// No id or method that anybody uses is longer; one that is counts as none.
+/// The longest id or method, in bytes, that is read; a longer one counts as none.
 const LONGEST: usize = 512;
 
 /// What the outside of a message says.

@@ -66,19 +66,20 @@ enum Mode {
 pub(crate) struct Splitter {
     limit: usize,
     mode: Mode,
-    held: Vec<u8>,
+    /// The beginning of a message whose end has not come yet.
+    partial: Vec<u8>,
     scan: Scan,
 }
 
 impl Splitter {
-    /// Messages of up to so many bytes.
+    /// Messages of up to `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, mode: Mode::default(), held: Vec::new(), scan: Scan::default() }
+        Self { limit, mode: Mode::default(), partial: Vec::new(), scan: Scan::default() }
     }
 
-    /// How much is held of a message that is not whole yet.
-    pub(crate) fn held(&self) -> usize {
-        self.held.len()
+    /// Bytes of a message that is not whole yet.
+    pub(crate) fn partial_len(&self) -> usize {
+        self.partial.len()
     }
 
     /// Takes bytes in, and gives out what has become whole.
@@ -106,16 +107,16 @@ impl Splitter {
         match std::mem::take(&mut self.mode) {
             // Whole but for its newline.
             Mode::Message if self.scan.is_whole() => {
-                out(Piece::Message(Bytes::Owned(std::mem::take(&mut self.held)), self.scan.take()));
+                out(Piece::Message(Bytes::Owned(std::mem::take(&mut self.partial)), self.scan.take()));
             }
-            Mode::Message => out(Piece::Raw(&std::mem::take(&mut self.held))),
+            Mode::Message => out(Piece::Raw(&std::mem::take(&mut self.partial))),
             Mode::Dropping => out(Piece::TooLong(self.scan.take())),
-            // Nothing is held back.
+            // All of it was given out.
             Mode::LineStart | Mode::Raw => {}
         }
     }
 
-    /// Whether what is held is a message that lacks nothing but its newline, or one that is too long whatever comes.
+    /// Whether there is a message that lacks nothing but its newline, or one that is already too long.
     pub(crate) fn holds_message(&self) -> bool {
         match self.mode {
             Mode::Message => self.scan.is_whole(),
@@ -127,8 +128,8 @@ impl Splitter {
     /// A part of one line, with its newline if `whole`.
     fn take(&mut self, part: &[u8], whole: bool, out: &mut impl FnMut(Piece<'_>)) {
         match self.mode {
-            Mode::Message if self.held.len() + part.len() > self.limit => {
-                self.held = Vec::new();
+            Mode::Message if self.partial.len() + part.len() > self.limit => {
+                self.partial = Vec::new();
                 self.mode = Mode::Dropping;
                 self.drop_part(part, whole, out);
             }
@@ -144,12 +145,12 @@ impl Splitter {
     fn message_part(&mut self, part: &[u8], whole: bool, out: &mut impl FnMut(Piece<'_>)) {
         self.scan.feed(part);
         if !whole {
-            self.held.extend_from_slice(part);
-        } else if self.held.is_empty() {
+            self.partial.extend_from_slice(part);
+        } else if self.partial.is_empty() {
             out(Piece::Message(Bytes::Borrowed(part), self.scan.take()));
         } else {
-            self.held.extend_from_slice(part);
-            out(Piece::Message(Bytes::Owned(std::mem::take(&mut self.held)), self.scan.take()));
+            self.partial.extend_from_slice(part);
+            out(Piece::Message(Bytes::Owned(std::mem::take(&mut self.partial)), self.scan.take()));
         }
     }
 
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_held_until_it_is_whole_and_anything_else_passes_at_once() {
+    fn a_message_is_kept_until_it_is_whole_and_anything_else_passes_at_once() {
         let seen = pieces(100, &[b"hello ", b"there\n{\"id\"", b":1}\n> "]);
         assert_eq!(seen, ["raw hello ", "raw there\n", "message {\"id\":1}\n", "raw > "]);
     }

@@ -343,7 +343,7 @@ impl<P: ClientPort, S: RunningServer> Pump<P, S> {
     /// Makes the pipes as wide as what is on its way needs them.
     pub(super) fn adjust_widths(&mut self) {
         if let Some(LiveServer { running, splitter, queue, .. }) = &mut self.server {
-            running.adjust_widths(splitter.held(), queue.len());
+            running.adjust_widths(splitter.partial_len(), queue.len());
         }
     }
 }

@@ -1,5 +1,5 @@
 //! `moored demo`: one misbehaving server, started by a client that is then SIGKILLed; once the plain way and once
-//! through `moored run`. What is left is counted by looking.
+//! through `moored run`. The processes that are still there are counted in /proc.
 //!
 //! ```text
 //! demo ─▶ (containment) ─▶ stage ─▶ client ─▶ [moored run ─▶ guardians ─▶] server ─▶ child
@@ -21,8 +21,8 @@ use stage::{Member, Stage, Way};
 use crate::exit::{Exit, Failure};
 use crate::render::{self, BAD, DIM, GOOD, Node, STRONG, paint};
 
-/// How long is looked at what is left: longer than moored may take, which is 4 s here.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the demo waits for the processes to end: longer than moored may take, which is 4 s here.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two looks.
 const REST: Duration = Duration::from_millis(10);
 
@@ -74,7 +74,7 @@ fn watch(stage: &Stage, killed: Instant) -> Result<Seen, Failure> {
     loop {
         let left = stage.look()?;
         let after = killed.elapsed();
-        if left.is_empty() || after >= PATIENCE {
+        if left.is_empty() || after >= COUNT_TIMEOUT {
             return Ok(Seen { left, after });
         }
         std::thread::sleep(REST);

@@ -54,7 +54,7 @@ fn stage(server: &[OsString]) -> io::Result<()> {
         io::stdin().read_line(&mut order)?;
         if order == KILL { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     });
-    // Our own child that nobody has waited for: the number is its own.
+    // Our own child, not reaped yet: the kernel cannot have given its pid to another process.
     client.kill()?;
     client.wait()?;
     told?;
@@ -114,13 +114,13 @@ fn stay() -> io::Result<()> {
     Ok(())
 }
 
-/// In a session of its own, and left by its parent: it belongs to nobody who could be asked.
+/// In a session of its own, and orphaned: no process could be asked to end it.
 fn detach() -> io::Result<()> {
     rustix::process::setsid()?;
     part("daemon")?.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
-/// As long as this is held, polite signals are taken and forgotten.
+/// While this value lives, SIGTERM and the like are received and ignored.
 fn deaf() -> io::Result<(tokio::runtime::Runtime, [Signal; 3])> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let polite = {

@@ -25,7 +25,7 @@ impl Way {
         let server = [program.clone(), "demo-part".into(), "server".into()];
         let prefix: &[&str] = match self {
             Self::Plain => &[],
-            // The patience is spelled out, so that no settings of the user change what is shown.
+            // The times are spelled out, so that no settings of the user change what is shown.
             Self::Moored => {
                 &["run", "--name", "demo", "--grace", "2s", "--kill-after", "2s", "--idle", "off", "--"]
             }

@@ -45,7 +45,7 @@ impl SqliteLedger {
         }
     }
 
-    /// Moves a damaged file aside, and says so. `why` is what somebody ran into.
+    /// Moves a damaged file aside, and says so. `why` is the error that showed the damage.
     pub(in crate::ledger) fn set_aside_if_damaged(
         state: &StateDir,
         why: &str,
@@ -57,7 +57,7 @@ impl SqliteLedger {
     }
 }
 
-/// Says, for as long as it lives, that somebody has the file open: it must not be moved then. A connection whose file is
+/// A shared lock that says, while this value lives, that a process has the file open: it must not be moved then. A connection whose file is
 /// moved under it finds the write-ahead log by its name, which is that of the new file by then, and spoils it.
 #[derive(Debug)]
 pub(super) struct Presence {
@@ -76,12 +76,12 @@ impl Presence {
 
     fn announce(state: &StateDir) -> io::Result<Self> {
         let lock = Self::file(state)?;
-        // Waits only while somebody moves the file. Where there are no locks, nobody can move it either.
+        // Waits only while another process moves the file. On a file system without locks no process moves it: `alone` fails.
         let _ = lock.lock_shared();
         Ok(Self { _lock: lock })
     }
 
-    /// Waits until nobody has it open.
+    /// Waits until no process has it open.
     fn alone(state: &StateDir) -> io::Result<Self> {
         let lock = Self::file(state)?;
         let deadline = Instant::now() + BUSY;
@@ -149,11 +149,11 @@ fn is_shared(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| SHARED.contains(&(system.f_type as u32)))
 }
 
-/// So many damaged files are kept; the last one is replaced then.
+/// How many damaged files are kept; after that the last one is replaced.
 const KEPT: u32 = 9;
 
-/// Moves a damaged file aside when nobody has it open, unless somebody else has done so: then the one that is there is
-/// whole.
+/// Moves a damaged file aside when no process has it open. If another process has done so before, the file that is there is
+/// whole, and stays.
 fn set_aside(state: &StateDir) -> Result<Option<PathBuf>, LedgerError> {
     let database = state.database();
     let file_error = |error| LedgerError::File { path: database.clone(), error };

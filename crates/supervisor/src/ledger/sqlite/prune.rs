@@ -8,7 +8,7 @@ use crate::ledger::{Lives, Retention};
 
 const MEMO: &str = "pruned_at";
 
-/// When somebody last did.
+/// When history was last pruned, by any process.
 pub(super) fn last_time(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
     let last = db.query_row("SELECT value FROM memo WHERE name = ?1", [MEMO], |row| row.get(0)).optional()?;
     Ok(last.map(timestamp))

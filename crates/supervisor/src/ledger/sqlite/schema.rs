@@ -53,7 +53,7 @@ pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<i64> {
         return version(db);
     }
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Somebody else may have been faster.
+    // Another process may have migrated it first.
     let from = version(&transaction)?;
     for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(step)?;

@@ -4,7 +4,7 @@ use super::SqliteLedger;
 use crate::ledger::{LedgerError, LedgerStore, Opened};
 use crate::places::{PlaceError, StateDir};
 
-/// History in a SQLite file. Nothing is opened before somebody asks.
+/// History in a SQLite file. Nothing is opened before [`LedgerStore::open`].
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
     /// Where, or why there is no place.

@@ -115,7 +115,7 @@ fn poll_open<F: AsyncRead + Unpin>(
 fn read_what_is_there(from: &impl AsFd, into: &mut Vec<u8>) {
     let mut space = vec![0; READ];
     // No more than a pipe can hold: a kept process may go on writing.
-    while into.len() < Width::MOST
+    while into.len() < Width::MAX
         && let Ok(read) = rustix::io::read(from, &mut space)
         && read > 0
     {

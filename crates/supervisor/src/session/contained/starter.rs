@@ -55,7 +55,7 @@ impl StartServer for ContainedStarter {
 /// The server's command, contained by the rules.
 fn command(spec: &ServerSpec, remove_pid_file: &[OsString]) -> Command {
     let mut command = spec.launch.command();
-    if !spec.launch.spares_nobody() {
+    if !spec.launch.can_keep_nothing() {
         for launcher in LAUNCHERS {
             command.keep(launcher);
         }

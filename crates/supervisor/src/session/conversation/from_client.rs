@@ -27,18 +27,18 @@ impl Conversation {
         }
         self.has_calls |= envelope.is_request() && envelope.method() != Some("initialize");
         if self.is_for_us(&envelope, &line) {
-            self.talk.hear_client(&envelope, &line);
+            self.protocol.hear_client(&envelope, &line);
             effects.next.info_wanted.extend(envelope.real_id().map(<[u8]>::to_vec));
             return effects;
         }
-        if envelope.is_response() && !self.talk.expects(&envelope) && self.had_others() {
+        if envelope.is_response() && !self.protocol.expects(&envelope) && self.had_others() {
             // An answer to a server that is gone: to its successor it would be an answer to something else.
             return effects;
         }
         // While the server is told what its predecessor knew it may ask something itself, and wait for the answer.
         let is_awaited = self.server == Server::Present && envelope.is_response();
         if self.takes_messages() || is_awaited {
-            self.talk.hear_client(&envelope, &line);
+            self.protocol.hear_client(&envelope, &line);
             effects.send(line);
             return effects;
         }
@@ -76,12 +76,12 @@ impl Conversation {
 
     pub(super) fn release_pending(&mut self, effects: &mut Effects<'_>) {
         if let Some(line) = self.unanswered.take() {
-            self.talk.hear_client(&Envelope::of(&line), &line);
+            self.protocol.hear_client(&Envelope::of(&line), &line);
             effects.send(Bytes::Owned(line));
         }
         for pending in self.pending.take() {
             if let Some(envelope) = &pending.envelope {
-                self.talk.hear_client(envelope, &pending.line);
+                self.protocol.hear_client(envelope, &pending.line);
             }
             effects.send(Bytes::Owned(pending.line));
         }

@@ -29,16 +29,16 @@ impl Conversation {
     ) -> Effects<'a> {
         let mut effects = Effects::none();
         if self.replayed(&envelope, &line, &mut effects)
-            || self.talk.is_known(&envelope, &line)
+            || self.protocol.is_known(&envelope, &line)
             || self.is_outlived(&envelope)
             || self.is_answered_already(&envelope)
         {
             return effects;
         }
-        let answers = if envelope.is_response() { self.talk.written_id(&envelope) } else { None };
+        let answers = if envelope.is_response() { self.protocol.written_id(&envelope) } else { None };
         let lists_tools = self.rules.info_tool
-            && envelope.real_id().and_then(|id| self.talk.method_of(id)) == Some("tools/list");
-        if let ServerSaid::Initialized { name, version } = self.talk.hear_server(&envelope, &line, now) {
+            && envelope.real_id().and_then(|id| self.protocol.method_of(id)) == Some("tools/list");
+        if let ServerSaid::Initialized { name, version } = self.protocol.hear_server(&envelope, &line, now) {
             effects.next.initialized = Some(ServerInfo { name, version });
         }
         let line = if lists_tools { self.with_info_tool(line) } else { line };
@@ -50,15 +50,15 @@ impl Conversation {
     /// that it has not answered in time.
     pub(super) fn is_outlived(&self, envelope: &Envelope) -> bool {
         self.server == Server::FallingAsleep
-            && (self.talk.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
+            && (self.protocol.ends_stream(envelope) || (self.unanswered.is_some() && envelope.is_response()))
     }
 
     /// What is left of a crashed server's tree may answer a call that was answered with an error.
     fn is_answered_already(&self, envelope: &Envelope) -> bool {
         self.server == Server::Leaving
             && envelope.is_response()
-            && envelope.real_id().is_some_and(|id| self.talk.method_of(id).is_none())
-            && !self.talk.ends_stream(envelope)
+            && envelope.real_id().is_some_and(|id| self.protocol.method_of(id).is_none())
+            && !self.protocol.ends_stream(envelope)
     }
 
     /// Whether the message was an answer to what we said again.
@@ -67,7 +67,7 @@ impl Conversation {
         let step = replay.hear_server(envelope, line);
         let changes = replay.is_done().then(|| replay.take_changes());
         if matches!(step, Step::Send(_) | Step::Done(_))
-            && let ServerSaid::Initialized { name, version } = self.talk.hear_again(envelope, line)
+            && let ServerSaid::Initialized { name, version } = self.protocol.hear_again(envelope, line)
         {
             effects.next.initialized = Some(ServerInfo { name, version });
         }
@@ -99,7 +99,7 @@ impl Conversation {
         if let Some(id) = envelope.real_id() {
             let line = error_line(id, Failure::TooLong, &why);
             if envelope.is_response() {
-                self.talk.settle(id);
+                self.protocol.complete_call(id);
                 effects.reply(id, line);
             } else {
                 effects.send(Bytes::Owned(line));

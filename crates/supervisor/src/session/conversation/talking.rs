@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::effects::Effects;
 use super::pending::Pending;
-use crate::mcp::{Failure, Replay, Talk, error_line, ids_in_batch};
+use crate::mcp::{Failure, ProtocolState, Replay, error_line, ids_in_batch};
 use crate::relay::{Bytes, Envelope};
 
 /// What a conversation has to know of the session's rules.
@@ -45,7 +45,7 @@ pub(in crate::session) struct Conversation {
     pub(super) server: Server,
     /// How many servers there have been.
     pub(super) servers: u64,
-    pub(super) talk: Talk,
+    pub(super) protocol: ProtocolState,
     /// The server that was started again is told what its predecessor knew.
     pub(super) replay: Option<Replay>,
     pub(super) pending: Pending,
@@ -63,7 +63,7 @@ impl Conversation {
             rules,
             server: Server::Absent,
             servers: 0,
-            talk: Talk::default(),
+            protocol: ProtocolState::default(),
             replay: None,
             pending: Pending::default(),
             unanswered: None,
@@ -76,12 +76,12 @@ impl Conversation {
 
     /// Calls of the client without an answer, told to a server or not.
     pub(in crate::session) fn wanted(&self) -> usize {
-        self.talk.calls() + self.pending.len()
+        self.protocol.calls() + self.pending.len()
     }
 
     /// Calls without an answer in both directions, and messages that wait for a server.
     pub(in crate::session) fn unfinished(&self) -> usize {
-        self.talk.in_flight() + self.pending.len()
+        self.protocol.in_flight() + self.pending.len()
     }
 
     /// Nothing is in flight that a client that has closed its end waits for.
@@ -108,7 +108,7 @@ impl Conversation {
 
     /// The server has answered `initialize`, or (in the era without one) anything.
     pub(in crate::session) fn has_answered(&self) -> bool {
-        self.talk.is_settled()
+        self.protocol.has_answered()
     }
 
     /// The client has called something besides `initialize`.
@@ -118,22 +118,22 @@ impl Conversation {
 
     /// Nothing but `initialize` is in flight, and it was never answered.
     pub(in crate::session) fn is_unanswered(&self) -> bool {
-        self.talk.is_unanswered() && self.pending.is_empty()
+        self.protocol.is_unanswered() && self.pending.is_empty()
     }
 
     /// Whether the server has tasks, which another one would not know. `now` is the time since boot.
     pub(in crate::session) fn has_tasks(&self, now: Duration) -> bool {
-        self.talk.has_tasks(now)
+        self.protocol.has_tasks(now)
     }
 
     /// Whether the server holds something that another one would not have.
     pub(in crate::session) fn has_state(&self, now: Duration) -> bool {
-        self.talk.has_state(now)
+        self.protocol.has_state(now)
     }
 
     /// Subscriptions and open streams of change notifications.
     pub(in crate::session) fn streams(&self) -> usize {
-        self.talk.streams()
+        self.protocol.streams()
     }
 
     // === the server comes and goes ===
@@ -143,13 +143,13 @@ impl Conversation {
         let mut effects = Effects::none();
         self.servers += 1;
         self.server = Server::Present;
-        match Replay::begin(&self.talk).filter(|_| self.servers > 1) {
+        match Replay::begin(&self.protocol).filter(|_| self.servers > 1) {
             Some((replay, first)) => {
                 self.replay = Some(replay);
                 effects.send(Bytes::Owned(first));
             }
             None => {
-                let streams = if self.servers > 1 { self.talk.listen_again() } else { Vec::new() };
+                let streams = if self.servers > 1 { self.protocol.listen_again() } else { Vec::new() };
                 effects.send(Bytes::Owned(streams));
                 self.release_pending(&mut effects);
             }
@@ -159,7 +159,7 @@ impl Conversation {
 
     /// The server is being put to sleep: an `initialize` that it has not answered is asked of the next one.
     pub(in crate::session) fn server_sleeps(&mut self) {
-        self.unanswered = self.talk.take_unanswered();
+        self.unanswered = self.protocol.take_unanswered();
         self.server = Server::FallingAsleep;
     }
 
@@ -171,7 +171,7 @@ impl Conversation {
             Server::FallingAsleep => {
                 self.server = Server::Leaving;
                 if let Some(line) = self.unanswered.take() {
-                    self.talk.hear_client(&Envelope::of(&line), &line);
+                    self.protocol.hear_client(&Envelope::of(&line), &line);
                 }
             }
             Server::Absent | Server::Leaving | Server::Refused(_) => {}
@@ -182,7 +182,7 @@ impl Conversation {
     pub(in crate::session) fn server_gone(&mut self) {
         self.server = Server::Absent;
         self.replay = None;
-        self.talk.forget_asked();
+        self.protocol.forget_server_requests();
     }
 
     /// No server is started for a while: calls are refused at once.
@@ -212,7 +212,7 @@ impl Conversation {
         let mut effects = Effects::none();
         match which {
             Failed::InFlight => {
-                for id in self.talk.take_calls() {
+                for id in self.protocol.take_calls() {
                     effects.reply(&id, error_line(&id, failure, why));
                 }
             }
@@ -229,13 +229,13 @@ impl Conversation {
 
     /// The server ends with the session: calls that it had and did not answer are as they would be without us.
     pub(in crate::session) fn forget_calls(&mut self) {
-        self.talk.take_calls();
+        self.protocol.take_calls();
     }
 
     /// The answer to `get_server_info`, unless the call was answered with an error meanwhile.
     pub(in crate::session) fn answer(&mut self, id: &[u8], line: Vec<u8>) -> Effects<'static> {
         let mut effects = Effects::none();
-        if self.talk.settle(id) {
+        if self.protocol.complete_call(id) {
             effects.reply(id, line);
         }
         effects

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::client_watch::ClientWatch;
 use super::hangup::Hangup;
-use crate::relay::{Outlet, Piece, Queue};
+use crate::relay::{Piece, Queue, StdioWriter};
 use crate::session::conversation::ToClient;
 use crate::session::outcome::RunError;
 use crate::session::port::{ClientPort, Flushed, Received};
@@ -19,7 +19,7 @@ const MOST_STDERR: usize = 64 << 10;
 pub(super) struct DirectPort {
     client: ClientWatch,
     hangup: Option<Hangup>,
-    stderr: Option<Outlet>,
+    stderr: Option<StdioWriter>,
     to_stderr: Queue,
 }
 
@@ -28,7 +28,7 @@ impl DirectPort {
         // Without it the client's end would not be noticed.
         let hangup = Hangup::on_thread(io::stdin().as_fd())
             .map_err(|source| RunError::Stdio { what: "stdin", source })?;
-        let stderr = Outlet::open(io::stderr().as_fd()).ok();
+        let stderr = StdioWriter::open(io::stderr().as_fd()).ok();
         Ok(Self { client, hangup: Some(hangup), stderr, to_stderr: Queue::default() })
     }
 }

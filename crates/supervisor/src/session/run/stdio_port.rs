@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 use super::client_watch::ClientWatch;
 use super::hangup::Hangup;
 use crate::ignored::ignore;
-use crate::relay::{Inlet, Outlet, Piece, Queue, Splitter, Width, watch};
+use crate::relay::{Piece, Queue, Splitter, StdioReader, StdioWriter, Width, watch};
 use crate::session::conversation::{Author, ToClient};
 use crate::session::outcome::RunError;
 use crate::session::port::{ClientPort, Flushed, Received};
@@ -27,9 +27,9 @@ const STDERR_PATIENCE: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct StdioPort {
-    stdin: Option<Inlet>,
-    stdout: Option<Outlet>,
-    stderr: Option<Outlet>,
+    stdin: Option<StdioReader>,
+    stdout: Option<StdioWriter>,
+    stderr: Option<StdioWriter>,
     splitter: Splitter,
     to_client: Queue,
     to_stderr: Queue,
@@ -48,10 +48,10 @@ impl StdioPort {
     pub(super) fn open(client: ClientWatch, line_limit: usize) -> Result<Self, RunError> {
         let failed = |what| move |source| RunError::Stdio { what, source };
         Ok(Self {
-            stdin: Some(Inlet::open(io::stdin().as_fd()).map_err(failed("stdin"))?),
-            stdout: Some(Outlet::open(io::stdout().as_fd()).map_err(failed("stdout"))?),
+            stdin: Some(StdioReader::open(io::stdin().as_fd()).map_err(failed("stdin"))?),
+            stdout: Some(StdioWriter::open(io::stdout().as_fd()).map_err(failed("stdout"))?),
             // Without a stderr the log still has what the server writes there.
-            stderr: Outlet::open(io::stderr().as_fd()).ok(),
+            stderr: StdioWriter::open(io::stderr().as_fd()).ok(),
             splitter: Splitter::new(line_limit),
             to_client: Queue::default(),
             to_stderr: Queue::default(),
@@ -76,8 +76,8 @@ impl StdioPort {
         Poll::Ready(match ready!(stdin.poll_read(cx, scratch)) {
             Ok(read) if read > 0 => {
                 self.splitter.feed(&scratch[..read], hand_over);
-                let fd = self.stdin.as_ref().and_then(Inlet::fd);
-                self.stdin_width.adjust(fd, self.splitter.held());
+                let fd = self.stdin.as_ref().and_then(StdioReader::fd);
+                self.stdin_width.adjust(fd, self.splitter.partial_len());
                 Received::Bytes(read)
             }
             // An error is EOF too.
@@ -128,7 +128,7 @@ impl StdioPort {
                 Flushed::Deaf
             }
         };
-        self.stdout_width.adjust(self.stdout.as_ref().map(Outlet::fd), self.to_client.len());
+        self.stdout_width.adjust(self.stdout.as_ref().map(StdioWriter::fd), self.to_client.len());
         self.close_output_if_written();
         Poll::Ready(flushed)
     }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rmcp::ServiceError;
 use tokio::time::timeout;
 
-use crate::call_error::CallError;
-use crate::launch::SILENCE;
-use crate::slot::{Connection, Live, Phase, Slot};
+use super::call_error::CallError;
+use crate::server::{Connection, Live, Phase, SILENCE, Slot};
 
 /// The use of a server; see [`Handle::lease`](crate::Handle::lease). Stands for rmcp's connection.
 ///
@@ -84,7 +83,7 @@ impl Lease {
 
     fn lost(&self) -> CallError {
         let name = self.slot.spec.name().to_owned();
-        self.slot.look(|desk| match desk.phase {
+        self.slot.look(|state| match state.phase {
             Phase::Ending(why) | Phase::Ended(why) => CallError::Ended { name, why },
             _ => CallError::Lost { name },
         })

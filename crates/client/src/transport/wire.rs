@@ -25,7 +25,7 @@ pub(crate) struct Input(Arc<Mutex<Pipe>>);
 
 struct Pipe {
     stdin: Option<Stdin>,
-    /// Who waits for the server to read on. Nobody else would tell it of the close: the pipe is gone with its wakers.
+    /// The writer that waits for the server to read on. A close drops the pipe and its wakers, so it is woken through this.
     writer: Option<Waker>,
 }
 
@@ -38,7 +38,7 @@ impl Input {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server sees the end of its input; whoever is writing to it gets an error.
+    /// The server sees EOF on stdin; a write in progress gets an error.
     pub(crate) fn close(&self) {
         let Pipe { stdin, writer } = &mut *self.lock();
         *stdin = None;

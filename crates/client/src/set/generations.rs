@@ -1,6 +1,6 @@
 //! The generations of a set: bringing one up, letting it take over, and ending the one before.
 //!
-//! What a replacement means is decided in `plan`; here it is done, in the order that keeps somebody serving all the time.
+//! What a replacement means is decided in `plan`; here it is done, in the order that keeps a server for every name all the time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,24 +9,21 @@ use std::time::Duration;
 use moored_containment::EndReport;
 use tokio::time::timeout;
 
-use crate::launch::{ConnectError, Room, rooms};
-use crate::life::EndedWhy;
-use crate::member::{Member, longest, retire};
-use crate::options::Replacing;
-use crate::owner::Owner;
-use crate::plan::Plan;
-use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::shared::Shared;
-use crate::slot::{Phase, Slot};
+use super::member::{Member, longest, retire};
+use super::options::Replacing;
+use super::plan::Plan;
+use super::replaced::{FailedServer, ReplaceError, Replaced};
+use super::shared::Shared;
+use crate::server::{ConnectError, EndedWhy, Owner, Phase, Room, Slot, rooms};
 use crate::spec::{ServerSpec, Start};
 
 pub(crate) struct Generations {
     pub(crate) shared: Arc<Shared>,
     members: Mutex<BTreeMap<String, Member>>,
     failures: Mutex<Vec<FailedServer>>,
-    /// How the servers ended that were shut down, until somebody asks.
+    /// How the servers ended that were shut down; taken by the call of `shutdown` that reports them.
     reports: Mutex<Vec<EndReport>>,
-    /// Held by whoever changes the generation.
+    /// Held while the generation is changed: by a replacement or the shutdown.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -60,7 +57,7 @@ impl Generations {
         }
         let (mut up, mut failed) = (Vec::new(), Vec::new());
         for member in starting {
-            member.slot.until(|desk| !matches!(desk.phase, Phase::Starting)).await;
+            member.slot.until(|state| !matches!(state.phase, Phase::Starting)).await;
             if member.slot.is_ended() {
                 failed.push(member.failure(&self.shared).await);
             } else {
@@ -104,15 +101,16 @@ impl Generations {
     /// Ends every server, and puts their reports down.
     pub(crate) async fn shutdown(&self) {
         let shared = &self.shared;
-        // Whoever is replacing gives up now, and takes back what it started: what is new, then what is old. It is not
-        // waited for any longer than that, because its runtime may be one that nobody runs.
-        let at_most = longest(shared.registry.all().iter().map(|mooring| &mooring.slot)).saturating_mul(2);
+        // A replacement that is under way gives up now and ends what it started: the new servers, then the old ones. It is
+        // waited for no longer than that takes, because its runtime may have no thread that runs it.
+        let at_most = longest(shared.processes.all().iter().map(|hold| &hold.slot)).saturating_mul(2);
         let _turn = timeout(at_most, self.turn.lock()).await;
         let members = std::mem::take(&mut *self.members()).into_values().collect();
         let retired = retire(members, EndedWhy::Shutdown, Duration::ZERO, shared).await;
         let outcomes = retired.into_iter().filter_map(|server| server.outcome);
         // A server whose task is gone, with the runtime that it ran on, has only this end.
-        let left = shared.cut_off(shared.registry.close()).await.into_iter().map(|(_, outcome)| outcome);
+        let left =
+            shared.end_processes(shared.processes.close()).await.into_iter().map(|(_, outcome)| outcome);
         self.reports().extend(outcomes.chain(left).filter_map(Result::ok));
     }
 

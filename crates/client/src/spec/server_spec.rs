@@ -3,8 +3,6 @@
 //!
 //! Nothing is started here; `command` makes of it what `launch` starts.
 
-mod command;
-
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -13,9 +11,8 @@ use std::time::Duration;
 use moored_containment::{Ladder, Layer, Use};
 use moored_launch::{Launch, LaunchStdio, StdioSource};
 
-use crate::restart::Restart;
-
-pub use command::Stderr;
+use super::command::Stderr;
+use super::restart::Restart;
 
 /// When a server is started.
 ///
@@ -56,7 +53,7 @@ pub enum Start {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerSpec {
     pub(crate) launch: Launch,
-    stderr: Stderr,
+    pub(super) stderr: Stderr,
     pub(crate) connect_timeout: Duration,
     pub(crate) start: Start,
     pub(crate) idle: Option<Duration>,
@@ -257,7 +254,7 @@ impl ServerSpec {
         self
     }
 
-    /// Ends it when nobody has called it for so long; the next call starts it again. Never unless told otherwise.
+    /// Ends it when it has not been called for this long; the next call starts it again. Never unless told otherwise.
     ///
     /// ```
     /// use std::time::Duration;

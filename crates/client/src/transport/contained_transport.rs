@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::consume_budget;
 use tokio::time::timeout;
 
-use crate::wire::Input;
+use super::wire::Input;
 
 /// How long after the server's end its last words may still be on their way.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -178,7 +178,7 @@ impl ContainedTransport {
             report = reading => report,
         };
         if let Some(tell) = self.tell.take() {
-            // Nobody may want to know any more.
+            // The receiver may have been dropped.
             let _ = tell.send(report);
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Drop for ContainedTransport {
         self.input.close();
         let Some(tell) = self.tell.take() else { return };
         if let Ok(report) = self.contained.end_blocking() {
-            // Nobody may want to know any more.
+            // The receiver may have been dropped.
             let _ = tell.send(report);
         }
     }
@@ -252,7 +252,7 @@ impl fmt::Debug for ContainedTransport {
 pub struct TransportEnd(oneshot::Receiver<EndReport>);
 
 impl TransportEnd {
-    /// Waits for it; `None` if nobody could say. A transport that is dropped instead of closed tells as well.
+    /// Waits for it; `None` if no report could be had. A transport that is dropped instead of closed tells as well.
     ///
     /// ```
     /// use moored_client::ContainedTransport;

@@ -11,7 +11,7 @@
 //!        │                    │   Down   │                    │
 //!        │                    └──────────┘                    │
 //!        └──── idle ──────────────────────────────────────────┤
-//!                                                             ▼ stopped, or nobody restarts it
+//!                                                             ▼ stopped, or not to be restarted
 //!                                                         ┌───────┐
 //!                                                         │ Ended │
 //!                                                         └───────┘
@@ -23,8 +23,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::restart::Restart;
-use crate::spec::Start;
+use crate::spec::{Restart, Start};
 
 /// Why a server is ended for good.
 ///
@@ -47,7 +46,7 @@ pub enum EndedWhy {
     Exited,
     /// It never came up.
     NeverStarted,
-    /// Nobody serves it any more: the runtime that it was started on is gone, or the host's own handler panicked. The set
+    /// It is no longer served: the runtime that it was started on is gone, or the host's own handler panicked. The set
     /// ends its process at the latest when it is replaced or the set is.
     Unattended,
 }
@@ -61,7 +60,9 @@ impl fmt::Display for EndedWhy {
             Self::Stopped => "an operator stopped it",
             Self::Exited => "it ended by itself, and is not restarted",
             Self::NeverStarted => "it never came up",
-            Self::Unattended => "nobody serves it: its runtime was shut down, or the host's handler panicked",
+            Self::Unattended => {
+                "it is no longer served: its runtime was shut down, or the host's handler panicked"
+            }
         })
     }
 }
@@ -73,7 +74,7 @@ pub(crate) enum Over {
     NeverUp,
     /// It ended, or fell silent, by itself.
     Exited,
-    /// Nobody had called it for a while.
+    /// No call came for as long as its spec allows.
     Idle,
     /// It is to be started afresh.
     Recycled,
@@ -120,7 +121,7 @@ impl Lives {
                 self.failures = 0;
                 Next::StartNow
             }
-            // Whoever asked for it is told, and decides.
+            // The caller that ordered the stop is told, and decides.
             Over::NeverUp if !self.been_up && self.start == Start::AtOnce => {
                 Next::Finish(EndedWhy::NeverStarted)
             }

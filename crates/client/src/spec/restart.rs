@@ -3,7 +3,7 @@
 
 use moored_launch::BackOff;
 
-/// What happens when a server ends although nobody asked it to.
+/// What happens when a server ends by itself.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,39 +1,37 @@
-//! The one task of a server: starts it, watches it, ends it. Nobody else does.
+//! The one task of a server: the only code that starts it, watches it and asks for its end.
 //!
-//! It walks the arrows of `life`, one after the other, so that there is never more than one process of a server. What it
-//! holds of the process is the mooring, which the set can cut under its hands. This file has what is between two lives; one
-//! life from start to end is in `one_life`.
-
-mod one_life;
+//! It walks the arrows of `life`, one after the other, so that there is never more than one process of a server. It does
+//! not own the process: it waits on a `ProcessHold`, through which the set can end the process at any moment. This file
+//! has what is between two lives; one life from start to end is in `one_life`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::launch::{ConnectError, Room};
+use super::life::{Lives, Next};
+use super::process_hold::Outcome;
+use super::slot::{Order, Phase, Slot};
 use crate::event::Event;
-use crate::launch::{ConnectError, Room};
-use crate::life::{Lives, Next};
-use crate::mooring::Outcome;
-use crate::shared::Shared;
-use crate::slot::{Order, Phase, Slot};
+use crate::set::Shared;
 use crate::spec::{ServerSpec, Start};
 
 pub(crate) struct Owner {
-    slot: Arc<Slot>,
-    shared: Arc<Shared>,
-    lives: Lives,
-    /// What the set has got it for its first start.
-    room: Option<Result<Room, ConnectError>>,
-    finished: Finished,
+    pub(super) slot: Arc<Slot>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) lives: Lives,
+    /// The place under the limit that the set took for the first start, or why it got none.
+    pub(super) room: Option<Result<Room, ConnectError>>,
+    pub(super) finished: Finished,
 }
 
-/// What is left to say when a server has ended for good.
+/// What the task returns when its server has ended for good.
 #[derive(Default)]
 pub(crate) struct Finished {
-    /// How its last process ended; `None` if there was none, or it was cut.
+    /// How its last process ended; `None` if there was none, or the set ended it without the task.
     pub(crate) outcome: Option<Outcome>,
-    /// What was wrong the last time.
+    /// The last failure to connect.
     pub(crate) failure: Option<Arc<ConnectError>>,
 }
 
@@ -66,22 +64,22 @@ impl Owner {
         }
     }
 
-    fn spec(&self) -> &ServerSpec {
+    pub(super) fn spec(&self) -> &ServerSpec {
         &self.slot.spec
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.spec().name().to_owned()
     }
 
     /// Until the set orders something, or closes.
-    async fn ordered(&self) -> Order {
+    pub(super) async fn ordered(&self) -> Order {
         tokio::select! {
             biased;
             () = self.shared.closing.cancelled() => {
                 Order::Stop { why: self.shared.why_closed(), drain: Duration::ZERO }
             }
-            () = self.slot.until(|desk| desk.order.is_some()) => {
+            () = self.slot.until(|state| state.order.is_some()) => {
                 self.slot.take_order().unwrap_or(Order::Recycle)
             }
         }
@@ -90,11 +88,11 @@ impl Owner {
     // === between two lives ===
 
     async fn sleep(&mut self) -> Next {
-        // What ends from here on has no process.
+        // There is no process from here on.
         self.finished.outcome = None;
         tokio::select! {
             order = self.ordered() => after_order(order),
-            () = self.slot.until(|desk| desk.wanted) => Next::StartNow,
+            () = self.slot.until(|state| state.wanted) => Next::StartNow,
         }
     }
 
@@ -142,13 +140,13 @@ fn after_order(order: Order) -> Next {
     }
 }
 
-/// A task that is dropped with its runtime serves nobody any more, and its handles shall know; the process is the set's.
-/// One that panics, because the host's own handler did, leaves no process that nobody would look after.
+/// A task that is dropped with its runtime tells its handles that the server has ended; the set ends the process. A task
+/// that panics, because the host's own handler did, ends the process here, since no task watches it from now on.
 impl Drop for Owner {
     fn drop(&mut self) {
         self.slot.finish(self.shared.why_closed());
         if std::thread::panicking() {
-            self.shared.cut_now(&self.shared.registry.of([&self.slot]));
+            self.shared.end_processes_blocking(&self.shared.processes.of([&self.slot]));
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What is known of a conversation: what is in flight, and what a server that is started again must be told.
+//! The state of the MCP protocol between client and server: which requests are in flight, and which a server that is started
+//! again must be sent.
 //!
-//! Both sides' messages are shown to it as they pass; it changes none.
+//! `Conversation` shows it every message of both sides; it changes none. `replay` sends the replayable requests again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -14,20 +15,20 @@ use super::listens::{self, Listens};
 use super::tasks::Tasks;
 use crate::relay::{Envelope, id_key};
 
-/// A request that the client made once and that a server started anew is to be asked again.
+/// A request of the client that is sent again to a server that is started again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ReplayableRequest {
     /// The key of its id.
     pub(crate) id: Vec<u8>,
     pub(crate) line: Vec<u8>,
-    /// What was answered, in a number; none until it is.
+    /// Digest of the answer; `None` until there is one.
     pub(crate) answer: Option<u64>,
 }
 
 /// What a server's message means to the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerSaid {
-    /// Nothing.
+    /// Nothing: it is only passed on.
     Ordinary,
     /// It has answered `initialize`.
     Initialized { name: Option<String>, version: Option<String> },
@@ -43,25 +44,25 @@ struct Call {
 
 /// All ids in here are compared by their keys: a server may write an id in another way than the client did.
 #[derive(Debug, Default)]
-pub(crate) struct Talk {
-    pub(crate) initialize: Option<Said>,
+pub(crate) struct ProtocolState {
+    pub(crate) initialize: Option<ReplayableRequest>,
     pub(crate) initialized: Option<Vec<u8>>,
-    pub(crate) log_level: Option<Said>,
-    pub(crate) tools: Option<Said>,
-    pub(crate) subscriptions: BTreeMap<String, Said>,
+    pub(crate) log_level: Option<ReplayableRequest>,
+    pub(crate) tools: Option<ReplayableRequest>,
+    pub(crate) subscriptions: BTreeMap<String, ReplayableRequest>,
     /// The client's calls, by the keys of their ids.
     calls: HashMap<Vec<u8>, Call>,
-    /// The server's.
-    asked: HashSet<Vec<u8>>,
+    /// The server's requests that the client has not answered, by the keys of their ids.
+    server_requests: HashSet<Vec<u8>>,
     tasks: Tasks,
     listens: Listens,
     answered: bool,
 }
 
-impl Talk {
+impl ProtocolState {
     /// Calls without an answer, in both directions.
     pub(crate) fn in_flight(&self) -> usize {
-        self.calls.len() + self.asked.len()
+        self.calls.len() + self.server_requests.len()
     }
 
     /// The client's calls without an answer.
@@ -74,7 +75,7 @@ impl Talk {
         self.tasks.are_open(now) || self.streams() > 0
     }
 
-    /// What the client is to be told of when it changes.
+    /// Subscriptions and open streams of change notifications.
     pub(crate) fn streams(&self) -> usize {
         self.subscriptions.len() + self.listens.len()
     }
@@ -89,12 +90,12 @@ impl Talk {
         answer.is_response() && answer.id_key().is_some_and(|id| self.listens.is_open(&id))
     }
 
-    /// The streams that a server started anew is to be asked for.
+    /// The requests for streams that a server started again is sent.
     pub(crate) fn listen_again(&mut self) -> Vec<u8> {
         self.listens.ask_again()
     }
 
-    /// Whether the client knows already what the server says here: that it listens.
+    /// Whether this acknowledges a stream that we asked for again: the client was told so before.
     pub(crate) fn is_known(&mut self, envelope: &Envelope, line: &[u8]) -> bool {
         self.listens.is_said_again(envelope, line)
     }
@@ -108,15 +109,15 @@ impl Talk {
                 .is_some_and(|said| said.answer.is_none() && self.calls.contains_key(&said.id))
     }
 
-    /// Takes the unanswered `initialize` back: it is to be said to another server, as if for the first time.
+    /// Takes the unanswered `initialize` back: the next server is sent it as if for the first time.
     pub(crate) fn take_unanswered(&mut self) -> Option<Vec<u8>> {
         let said = self.initialize.take_if(|said| said.answer.is_none())?;
         self.calls.remove(&said.id);
         Some(said.line)
     }
 
-    /// Whether the server is past its beginning: it has answered `initialize`, or (in the era without one) anything.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether the server has answered `initialize`, or (in the protocol versions without one) anything.
+    pub(crate) fn has_answered(&self) -> bool {
         self.is_initialized() || (self.initialize.is_none() && self.answered)
     }
 
@@ -136,26 +137,26 @@ impl Talk {
         self.calls.get(&id_key(id)).map(|call| call.method.as_str())
     }
 
-    /// The server is gone: the ids, as the client wrote them, of its calls that nobody will answer now. The server's own are
-    /// forgotten.
+    /// The server is gone. Returns the ids, as the client wrote them, of the calls that it has not answered, and forgets them
+    /// and the server's own requests.
     pub(crate) fn take_calls(&mut self) -> Vec<Vec<u8>> {
-        self.asked.clear();
+        self.server_requests.clear();
         self.calls.drain().map(|(_, call)| call.written).collect()
     }
 
-    /// The call with that id was answered by somebody else; whether it was waited for.
-    pub(crate) fn settle(&mut self, id: &[u8]) -> bool {
+    /// We have answered the call with that id in the server's stead; whether it was in flight.
+    pub(crate) fn complete_call(&mut self, id: &[u8]) -> bool {
         self.calls.remove(&id_key(id)).is_some()
     }
 
     /// Whether the server waits for this answer.
     pub(crate) fn expects(&self, answer: &Envelope) -> bool {
-        answer.id_key().is_some_and(|id| self.asked.contains(&id))
+        answer.id_key().is_some_and(|id| self.server_requests.contains(&id))
     }
 
     /// The server is gone, and waits for nothing any more.
-    pub(crate) fn forget_asked(&mut self) {
-        self.asked.clear();
+    pub(crate) fn forget_server_requests(&mut self) {
+        self.server_requests.clear();
     }
 
     pub(crate) fn hear_client(&mut self, envelope: &Envelope, line: &[u8]) {
@@ -164,7 +165,7 @@ impl Talk {
         }
         let Some(method) = envelope.method() else {
             if let Some(id) = envelope.id_key() {
-                self.asked.remove(&id);
+                self.server_requests.remove(&id);
             }
             return;
         };
@@ -180,7 +181,7 @@ impl Talk {
     }
 
     fn note_request(&mut self, id: &[u8], method: &str, line: &[u8]) {
-        let said = || Said { id: id.to_vec(), line: whole_line(line), answer: None };
+        let said = || ReplayableRequest { id: id.to_vec(), line: whole_line(line), answer: None };
         match method {
             "initialize" => {
                 *self = Self { calls: std::mem::take(&mut self.calls), ..Self::default() };
@@ -211,7 +212,7 @@ impl Talk {
     fn note_notification(&mut self, method: &str, line: &[u8]) {
         match method {
             "notifications/initialized" => self.initialized = Some(whole_line(line)),
-            // The server need not answer it any more.
+            // The server may leave it unanswered.
             "notifications/cancelled" => {
                 if let Some(id) = cancelled(line) {
                     self.calls.remove(&id);
@@ -235,7 +236,7 @@ impl Talk {
             match envelope.method() {
                 Some("notifications/cancelled") => {
                     if let Some(id) = cancelled(line) {
-                        self.asked.remove(&id);
+                        self.server_requests.remove(&id);
                     }
                 }
                 Some(method) => self.tasks.hear(method, line, now),
@@ -244,7 +245,7 @@ impl Talk {
             return ServerSaid::Ordinary;
         };
         if envelope.method.is_some() {
-            self.asked.insert(id);
+            self.server_requests.insert(id);
             return ServerSaid::Ordinary;
         }
         self.answered = true;
@@ -264,8 +265,8 @@ impl Talk {
         }
     }
 
-    /// What a server that was started again answers is what the next one is compared with: the client is told of a change
-    /// once.
+    /// A server that was started again has answered a replayed request: the next server's answer is compared with this one,
+    /// so that the client is told of a change once.
     pub(crate) fn hear_again(&mut self, envelope: &Envelope, line: &[u8]) -> ServerSaid {
         let Some(id) = envelope.id_key() else { return ServerSaid::Ordinary };
         note_answer(&mut self.tools, &id, line);
@@ -297,13 +298,13 @@ impl Talk {
     }
 }
 
-fn note_answer(said: &mut Option<Said>, id: &[u8], line: &[u8]) {
+fn note_answer(said: &mut Option<ReplayableRequest>, id: &[u8], line: &[u8]) {
     if let Some(said) = said.as_mut().filter(|said| said.id == id) {
         said.answer = Some(digest(line));
     }
 }
 
-/// What an answer to `initialize` or `tools/list` promises, in a number: capabilities or tools, whatever their order.
+/// Digest of what an answer to `initialize` or `tools/list` promises: capabilities or tools, independent of their order.
 pub(crate) fn digest(line: &[u8]) -> u64 {
     let answer: Value = serde_json::from_slice(line).unwrap_or_default();
     let result = &answer["result"];
@@ -311,7 +312,7 @@ pub(crate) fn digest(line: &[u8]) -> u64 {
     stable_hash(promised.concat().as_bytes())
 }
 
-/// One that came in a batch has no end of its own.
+/// With its newline: a message that came in a batch has none.
 fn whole_line(line: &[u8]) -> Vec<u8> {
     [line.trim_ascii_end(), b"\n"].concat()
 }
@@ -382,7 +383,7 @@ fn cancelled(line: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    impl Talk {
+    impl ProtocolState {
         fn client(&mut self, line: &str) {
             self.hear_client(&Envelope::of(line.as_bytes()), line.as_bytes());
         }
@@ -394,106 +395,106 @@ mod tests {
 
     #[test]
     fn a_call_is_in_flight_until_it_is_answered_or_cancelled() {
-        let mut talk = Talk::default();
-        talk.client(r#"{"id":1,"method":"tools/call"}"#);
-        talk.client(r#"{"id":"b","method":"tools/call"}"#);
-        talk.server(r#"{"id":7,"method":"roots/list"}"#);
-        assert_eq!((talk.in_flight(), talk.calls()), (3, 2));
-        talk.server(r#"{"result":{},"id":1}"#);
-        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":"b"}}"#);
-        talk.client(r#"{"id":7,"result":{}}"#);
-        assert_eq!(talk.in_flight(), 0);
+        let mut state = ProtocolState::default();
+        state.client(r#"{"id":1,"method":"tools/call"}"#);
+        state.client(r#"{"id":"b","method":"tools/call"}"#);
+        state.server(r#"{"id":7,"method":"roots/list"}"#);
+        assert_eq!((state.in_flight(), state.calls()), (3, 2));
+        state.server(r#"{"result":{},"id":1}"#);
+        state.client(r#"{"method":"notifications/cancelled","params":{"requestId":"b"}}"#);
+        state.client(r#"{"id":7,"result":{}}"#);
+        assert_eq!(state.in_flight(), 0);
     }
 
     #[test]
     fn f12_an_answer_whose_id_is_written_in_another_way_answers_the_call() {
-        let mut talk = Talk::default();
+        let mut state = ProtocolState::default();
         for (called, answered) in
             [("1.0", "1"), ("1e2", "100"), (r#""\u00e9""#, "\"é\""), (r#""a\/b""#, r#""a/b""#)]
         {
-            talk.client(&format!(r#"{{"id":{called},"method":"tools/call"}}"#));
-            assert_eq!(talk.method_of(called.as_bytes()), Some("tools/call"));
-            talk.server(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
-            assert_eq!(talk.in_flight(), 0, "{called}, answered as {answered}");
-            talk.server(&format!(r#"{{"id":{called},"method":"roots/list"}}"#));
-            talk.client(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
-            assert_eq!(talk.in_flight(), 0, "{called}, asked by the server");
+            state.client(&format!(r#"{{"id":{called},"method":"tools/call"}}"#));
+            assert_eq!(state.method_of(called.as_bytes()), Some("tools/call"));
+            state.server(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
+            assert_eq!(state.in_flight(), 0, "{called}, answered as {answered}");
+            state.server(&format!(r#"{{"id":{called},"method":"roots/list"}}"#));
+            state.client(&format!(r#"{{"id":{answered},"result":{{}}}}"#));
+            assert_eq!(state.in_flight(), 0, "{called}, asked by the server");
         }
-        talk.client(r#"{"id":7.0,"method":"tools/call"}"#);
-        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#);
-        assert_eq!(talk.in_flight(), 0);
+        state.client(r#"{"id":7.0,"method":"tools/call"}"#);
+        state.client(r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#);
+        assert_eq!(state.in_flight(), 0);
     }
 
     #[test]
-    fn f12_a_call_that_nobody_answers_is_told_by_the_id_that_the_client_wrote() {
-        let mut talk = Talk::default();
-        talk.client(r#"{"id":1.0,"method":"tools/call"}"#);
-        assert_eq!(talk.take_calls(), [b"1.0"]);
+    fn f12_an_unanswered_call_is_failed_with_the_id_that_the_client_wrote() {
+        let mut state = ProtocolState::default();
+        state.client(r#"{"id":1.0,"method":"tools/call"}"#);
+        assert_eq!(state.take_calls(), [b"1.0"]);
     }
 
     #[test]
     fn f12_the_server_is_known_by_an_answer_whose_id_is_written_in_another_way() {
-        let mut talk = Talk::default();
-        talk.client(r#"{"id":0.0,"method":"initialize","params":{}}"#);
-        talk.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
-        assert!(talk.is_initialized());
+        let mut state = ProtocolState::default();
+        state.client(r#"{"id":0.0,"method":"initialize","params":{}}"#);
+        state.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
+        assert!(state.is_initialized());
     }
 
     #[test]
     fn a_batch_is_each_of_its_messages() {
-        let mut talk = Talk::default();
-        talk.client(r#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"method":"c"}]"#);
-        assert_eq!(talk.calls(), 2);
-        talk.server(r#"[{"id":2,"result":{}},{"id":1,"error":{}}]"#);
-        assert_eq!(talk.calls(), 0);
+        let mut state = ProtocolState::default();
+        state.client(r#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"method":"c"}]"#);
+        assert_eq!(state.calls(), 2);
+        state.server(r#"[{"id":2,"result":{}},{"id":1,"error":{}}]"#);
+        assert_eq!(state.calls(), 0);
     }
 
     #[test]
     fn subscriptions_and_tasks_are_state_of_the_server() {
-        let mut talk = Talk::default();
-        assert!(!talk.has_state(Duration::ZERO));
-        talk.client(r#"{"id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}"#);
-        assert!(talk.has_state(Duration::ZERO));
-        talk.client(r#"{"id":2,"method":"resources/unsubscribe","params":{"uri":"a://b"}}"#);
-        assert!(!talk.has_state(Duration::ZERO));
-        talk.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":60000}}}"#);
-        talk.server(r#"{"id":3,"result":{"task":{"taskId":"t","status":"working","ttl":60000}}}"#);
-        assert!(talk.has_state(Duration::ZERO));
-        talk.client(r#"{"id":4,"method":"tasks/result","params":{"taskId":"t"}}"#);
-        talk.server(r#"{"id":4,"result":{"content":[]}}"#);
-        assert!(!talk.has_state(Duration::ZERO));
+        let mut state = ProtocolState::default();
+        assert!(!state.has_state(Duration::ZERO));
+        state.client(r#"{"id":1,"method":"resources/subscribe","params":{"uri":"a://b"}}"#);
+        assert!(state.has_state(Duration::ZERO));
+        state.client(r#"{"id":2,"method":"resources/unsubscribe","params":{"uri":"a://b"}}"#);
+        assert!(!state.has_state(Duration::ZERO));
+        state.client(r#"{"id":3,"method":"tools/call","params":{"name":"x","task":{"ttl":60000}}}"#);
+        state.server(r#"{"id":3,"result":{"task":{"taskId":"t","status":"working","ttl":60000}}}"#);
+        assert!(state.has_state(Duration::ZERO));
+        state.client(r#"{"id":4,"method":"tasks/result","params":{"taskId":"t"}}"#);
+        state.server(r#"{"id":4,"result":{"content":[]}}"#);
+        assert!(!state.has_state(Duration::ZERO));
     }
 
     #[test]
-    fn a_stream_is_state_and_nobody_waits_for_its_answer() {
-        let mut talk = Talk::default();
-        talk.client(r#"{"id":1,"method":"subscriptions/listen","params":{}}"#);
-        assert_eq!((talk.in_flight(), talk.has_state(Duration::ZERO)), (0, true));
-        talk.client(r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
-        assert!(!talk.has_state(Duration::ZERO));
+    fn a_stream_is_state_and_not_a_call_in_flight() {
+        let mut state = ProtocolState::default();
+        state.client(r#"{"id":1,"method":"subscriptions/listen","params":{}}"#);
+        assert_eq!((state.in_flight(), state.has_state(Duration::ZERO)), (0, true));
+        state.client(r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
+        assert!(!state.has_state(Duration::ZERO));
     }
 
     #[test]
     fn an_initialize_that_was_never_answered_can_be_taken_back() {
-        let mut talk = Talk::default();
+        let mut state = ProtocolState::default();
         let line = "{\"id\":0,\"method\":\"initialize\"}\n";
-        talk.client(line);
-        assert!(talk.is_unanswered());
-        assert_eq!(talk.take_unanswered().as_deref(), Some(line.as_bytes()));
-        assert_eq!(talk.in_flight(), 0);
-        talk.client(line);
-        talk.server("{\"id\":0,\"result\":{}}");
-        assert!(!talk.is_unanswered());
-        assert_eq!(talk.take_unanswered(), None);
+        state.client(line);
+        assert!(state.is_unanswered());
+        assert_eq!(state.take_unanswered().as_deref(), Some(line.as_bytes()));
+        assert_eq!(state.in_flight(), 0);
+        state.client(line);
+        state.server("{\"id\":0,\"result\":{}}");
+        assert!(!state.is_unanswered());
+        assert_eq!(state.take_unanswered(), None);
     }
 
     #[test]
     fn the_server_is_known_by_its_answer_to_initialize() {
-        let mut talk = Talk::default();
-        talk.client(r#"{"id":0,"method":"initialize","params":{}}"#);
-        assert!(!talk.is_initialized());
-        let said = talk.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
+        let mut state = ProtocolState::default();
+        state.client(r#"{"id":0,"method":"initialize","params":{}}"#);
+        assert!(!state.is_initialized());
+        let said = state.server(r#"{"result":{"serverInfo":{"name":"a","version":"1"}},"id":0}"#);
         assert_eq!(said, ServerSaid::Initialized { name: Some("a".into()), version: Some("1".into()) });
-        assert!(talk.is_initialized());
+        assert!(state.is_initialized());
     }
 }

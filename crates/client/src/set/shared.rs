@@ -7,16 +7,14 @@ use rmcp::ClientLifecycleMode;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::held_processes::HeldProcesses;
+use super::options::{MakeHandler, Replacing, ServerLimit};
 use crate::event::{Bus, Event};
-use crate::life::EndedWhy;
-use crate::mooring::{Mooring, Outcome, cut_all};
-use crate::options::{MakeHandler, Replacing, ServerLimit};
 use crate::registration::Registration;
-use crate::registry::Registry;
-use crate::slot::Slot;
+use crate::server::{EndedWhy, Outcome, ProcessHold, Slot, end_all_blocking};
 
 pub(crate) struct Shared {
-    pub(crate) registry: Registry,
+    pub(crate) processes: HeldProcesses,
     pub(crate) bus: Bus,
     pub(crate) starts: Semaphore,
     pub(crate) limit: Option<ServerLimit>,
@@ -37,32 +35,32 @@ impl Shared {
         self.closing.cancel();
     }
 
-    /// Why, once it is closing. Before that, a server whose process was cut has lost its task.
+    /// Why, once it is closing. Before that, a server whose process is ended without its task has lost that task.
     pub(crate) fn why_closed(&self) -> EndedWhy {
         self.why_closed.get().copied().unwrap_or(EndedWhy::Unattended)
     }
 
-    /// Ends the processes of these servers, whatever their tasks are doing.
-    pub(crate) async fn cut(self: &Arc<Self>, slots: &[Arc<Slot>]) -> Vec<(Arc<Slot>, Outcome)> {
-        self.cut_off(self.registry.of(slots)).await
+    /// Ends the processes of these servers without their tasks.
+    pub(crate) async fn end_processes_of(self: &Arc<Self>, slots: &[Arc<Slot>]) -> Vec<(Arc<Slot>, Outcome)> {
+        self.end_processes(self.processes.of(slots)).await
     }
 
-    /// Ends these processes, beside the runtime.
-    pub(crate) async fn cut_off(
+    /// Ends these processes on a blocking thread of the runtime.
+    pub(crate) async fn end_processes(
         self: &Arc<Self>,
-        mut moorings: Vec<Arc<Mooring>>,
+        mut holds: Vec<Arc<ProcessHold>>,
     ) -> Vec<(Arc<Slot>, Outcome)> {
-        moorings.retain(|mooring| !mooring.is_over());
-        if moorings.is_empty() {
+        holds.retain(|hold| !hold.is_over());
+        if holds.is_empty() {
             return Vec::new();
         }
         let shared = self.clone();
-        tokio::task::spawn_blocking(move || shared.cut_now(&moorings)).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || shared.end_processes_blocking(&holds)).await.unwrap_or_default()
     }
 
     /// Ends these processes on this thread, without a runtime. Listeners are told here: the tasks know nothing of it.
-    pub(crate) fn cut_now(&self, moorings: &[Arc<Mooring>]) -> Vec<(Arc<Slot>, Outcome)> {
-        let ended = cut_all(moorings);
+    pub(crate) fn end_processes_blocking(&self, holds: &[Arc<ProcessHold>]) -> Vec<(Arc<Slot>, Outcome)> {
+        let ended = end_all_blocking(holds);
         for (slot, outcome) in &ended {
             let (name, outcome) = (slot.spec.name().to_owned(), outcome.clone());
             self.bus.tell(&Event::Ended { name, outcome });

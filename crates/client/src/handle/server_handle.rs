@@ -12,9 +12,9 @@ use rmcp::model::{
 };
 use rmcp::{Peer, RoleClient, ServiceError};
 
-use crate::call_error::CallError;
-use crate::lease::Lease;
-use crate::slot::{Slot, Take};
+use super::call_error::CallError;
+use super::lease::Lease;
+use crate::server::{Slot, Take};
 
 /// A server of a set. Cheap to clone; holds no process.
 ///

@@ -14,18 +14,17 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::process_hold::{Outcome, ProcessHold};
+use super::slot::{Connection, Slot};
 use crate::event::Event;
 use crate::handler::AnyHandler;
-use crate::mooring::{Mooring, Outcome};
-use crate::options::ServerLimit;
 use crate::registration::{Registration, ServerRegistration};
-use crate::shared::Shared;
-use crate::slot::{Connection, Slot};
+use crate::set::{ServerLimit, Shared};
 use crate::spec::ServerSpec;
-use crate::wire::{Input, Signs, Wire};
+use crate::transport::{Input, Signs, Wire};
 
 /// How long a server that has closed its output may take to be gone by itself, before it is asked to; and how long one
-/// that is gone may be read, when somebody else holds its output open.
+/// that is gone may be read, when another process holds its output open.
 pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why a server did not come up, or is down.
@@ -52,13 +51,13 @@ pub enum ConnectError {
     Stderr {
         /// That file.
         path: PathBuf,
-        /// The kernel's word.
+        /// The kernel's error.
         source: io::Error,
     },
     /// It did not answer `initialize` in time.
     #[error("it did not answer `initialize` within {after:?}")]
     Timeout {
-        /// That time.
+        /// The time limit.
         after: Duration,
     },
     /// It answered `initialize` with something else than was expected.
@@ -73,22 +72,22 @@ pub enum ConnectError {
     /// As many servers as the limit allows are running.
     #[error("there was no room for it under the limit within {waited:?}")]
     NoRoom {
-        /// So long.
+        /// How long was waited.
         waited: Duration,
     },
     /// More servers are wanted at once than the limit allows at all.
     #[error("{wanted} servers are to be started together, and the limit is {most}")]
     OverLimit {
-        /// So many start together.
+        /// How many are to be started together.
         wanted: usize,
-        /// So many may run.
+        /// How many may run.
         most: usize,
     },
     /// It is no longer wanted: the set is closed, or another generation has come.
     #[error("it is no longer wanted")]
     Closed,
     /// The task that served it is gone, and so is its process.
-    #[error("nobody serves it: its runtime was shut down, or the host's handler panicked")]
+    #[error("it is no longer served: its runtime was shut down, or the host's handler panicked")]
     Unattended,
 }
 
@@ -96,13 +95,13 @@ fn exit_text(status: Option<ServerExit>) -> String {
     match status {
         Some(ServerExit::Code(code)) => format!("exit code {code}"),
         Some(ServerExit::Signal(signal)) => format!("signal {signal}"),
-        None => "nobody saw how".to_owned(),
+        None => "its exit status is unknown".to_owned(),
     }
 }
 
-/// A process that exists, and is held.
+/// A process that was started, and what speaks with it.
 pub(crate) struct Launched {
-    pub(crate) mooring: Arc<Mooring>,
+    pub(crate) hold: Arc<ProcessHold>,
     pub(crate) signs: Signs,
     input: Input,
     wire: Option<Wire>,
@@ -112,7 +111,7 @@ pub(crate) struct Launched {
 /// A place under the limit, or none where there is no limit.
 pub(crate) type Room = Option<OwnedSemaphorePermit>;
 
-/// Waits for so many places under the limit, together: sets that each waited for one more would wait for each other.
+/// Takes `count` places under the limit at once: sets that took them one by one could wait for each other.
 pub(crate) async fn rooms(shared: &Shared, count: usize) -> Result<Room, ConnectError> {
     let Some(ServerLimit { places, most }) = &shared.limit else { return Ok(None) };
     let wanted = u32::try_from(count).ok().filter(|_| count <= *most);
@@ -130,7 +129,7 @@ pub(crate) async fn rooms(shared: &Shared, count: usize) -> Result<Room, Connect
 /// Starts it. Does not wait: from here on the set holds it.
 pub(crate) fn launch(slot: &Arc<Slot>, shared: &Shared, room: Room) -> Result<Launched, ConnectError> {
     let mut command = slot.spec.command()?;
-    let started = shared.registry.admit(|| {
+    let started = shared.processes.admit(|| {
         let mut contained = command.spawn_async()?;
         let (process, strength) = (contained.identity(), contained.strength().clone());
         let (stdin, stdout) = (contained.stdin.take(), contained.stdout.take());
@@ -138,15 +137,15 @@ pub(crate) fn launch(slot: &Arc<Slot>, shared: &Shared, room: Room) -> Result<La
             Registration::On => ServerRegistration::of(&contained, slot),
             Registration::Off => None,
         };
-        let mooring = Arc::new(Mooring::new(slot.clone(), contained, room, registration));
-        Ok(((stdin, stdout, process, strength, mooring.clone()), mooring))
+        let hold = Arc::new(ProcessHold::new(slot.clone(), contained, room, registration));
+        Ok(((stdin, stdout, process, strength, hold.clone()), hold))
     });
-    let (stdin, stdout, process, strength, mooring) =
+    let (stdin, stdout, process, strength, hold) =
         started.map_err(|_| ConnectError::Closed)?.map_err(ConnectError::Start)?;
     shared.bus.tell(&Event::Started { name: slot.spec.name().to_owned(), process, strength });
     let (input, signs) = (Input::new(stdin), Signs::default());
     let wire = stdout.map(|stdout| Wire::new(stdout, input.clone(), signs.clone()));
-    Ok(Launched { mooring, signs, input, wire, service: CancellationToken::new() })
+    Ok(Launched { hold, signs, input, wire, service: CancellationToken::new() })
 }
 
 impl Launched {
@@ -168,8 +167,8 @@ impl Launched {
     /// Ends it by that ladder, verified. rmcp reads on until then, so that a server which still has something to say is
     /// not stuck with it.
     pub(crate) async fn end(&self, ladder: Ladder) -> Option<Outcome> {
-        self.mooring.ask_to_end(ladder);
-        let outcome = self.input.close_once_begun(self.mooring.ended()).await;
+        self.hold.ask_to_end(ladder);
+        let outcome = self.input.close_once_begun(self.hold.ended()).await;
         self.hang_up();
         outcome
     }
@@ -177,11 +176,11 @@ impl Launched {
     /// Ends what no longer speaks, or no longer listens. Most often it is about to be gone by itself, and then the report
     /// shall say so.
     pub(crate) async fn end_deaf_or_silent(&self, ladder: Ladder) -> Option<Outcome> {
-        let outcome = match timeout(SILENCE, self.mooring.ended()).await {
+        let outcome = match timeout(SILENCE, self.hold.ended()).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                self.mooring.ask_to_end(ladder);
-                self.input.close_once_begun(self.mooring.ended()).await
+                self.hold.ask_to_end(ladder);
+                self.input.close_once_begun(self.hold.ended()).await
             }
         };
         self.read_out().await;

@@ -4,9 +4,8 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::launch::ConnectError;
-use crate::mooring::Outcome;
-use crate::plan::DuplicateName;
+use super::plan::DuplicateName;
+use crate::server::{ConnectError, Outcome};
 
 /// A server that did not come up. What there was of it has been ended.
 ///

@@ -1,7 +1,7 @@
 //! What the handles of a server and its one task share: where the server stands, who uses it, and what was ordered.
 //!
-//! Everything is one value under one lock, so that "nobody uses it" and "it goes to sleep" cannot happen at once. The
-//! slot holds no process: whoever has a slot, or a handle on it, keeps nothing alive.
+//! Everything is one value under one lock, so that a call cannot begin while the task puts an idle server to sleep. The
+//! slot leads to no process: a slot, or a handle on it, keeps nothing alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::launch::ConnectError;
+use super::life::EndedWhy;
 use crate::handler::AnyHandler;
-use crate::launch::ConnectError;
-use crate::life::EndedWhy;
 use crate::spec::{ServerSpec, Start};
 
-/// A connection as rmcp runs it, with whatever handler the host has chosen.
+/// A connection as rmcp runs it, with the handler that the host has chosen.
 ///
 /// ```
 /// use moored_client::Connection;
@@ -37,7 +37,7 @@ use crate::spec::{ServerSpec, Start};
 /// ```
 pub type Connection = RunningService<RoleClient, AnyHandler>;
 
-/// A connection that serves, and the word that it no longer does.
+/// A connection that serves; `over` is cancelled when it no longer does.
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) connection: Arc<Connection>,
@@ -56,7 +56,7 @@ pub(crate) enum Phase {
     Starting,
     Up(Live),
     Down {
-        /// Never, if there is none.
+        /// `None`: it is not started again.
         until: Option<Instant>,
         cause: Arc<ConnectError>,
     },
@@ -72,7 +72,7 @@ pub(crate) enum Order {
     Recycle,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct SlotState {
     pub(crate) phase: Phase,
     /// Counts the connections. A lease on an earlier one does not count as a use of this one.
     pub(crate) epoch: u64,
@@ -84,10 +84,10 @@ pub(crate) struct Desk {
 
 pub(crate) struct Slot {
     pub(crate) spec: ServerSpec,
-    desk: watch::Sender<Desk>,
+    state: watch::Sender<SlotState>,
 }
 
-/// What became of a wish to use the server.
+/// What a handle that wants to use the server gets.
 pub(crate) enum Take {
     Lease { live: Live, epoch: u64 },
     NotYet,
@@ -101,23 +101,29 @@ impl Slot {
             Start::AtOnce => Phase::Starting,
             Start::AtFirstCall => Phase::Asleep,
         };
-        let desk =
-            Desk { phase, epoch: 0, in_flight: 0, last_used: Instant::now(), wanted: false, order: None };
-        Arc::new(Self { spec, desk: watch::Sender::new(desk) })
+        let state = SlotState {
+            phase,
+            epoch: 0,
+            in_flight: 0,
+            last_used: Instant::now(),
+            wanted: false,
+            order: None,
+        };
+        Arc::new(Self { spec, state: watch::Sender::new(state) })
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Desk> {
-        self.desk.subscribe()
+    pub(crate) fn watch(&self) -> watch::Receiver<SlotState> {
+        self.state.subscribe()
     }
 
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Desk) -> T) -> T {
-        look(&self.desk.borrow())
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&SlotState) -> T) -> T {
+        look(&self.state.borrow())
     }
 
-    /// Waits until that is so. The look is over when this returns: a lock that is still held would bar the next change.
-    pub(crate) async fn until(&self, is_so: impl FnMut(&Desk) -> bool) {
-        // The news end with the slot, which is ours.
-        drop(self.desk.subscribe().wait_for(is_so).await);
+    /// Waits until that is so. Drops the borrow of the watched value: kept, it would block the next change.
+    pub(crate) async fn until(&self, is_so: impl FnMut(&SlotState) -> bool) {
+        // The sender is a field of this slot, so the channel cannot be closed meanwhile.
+        drop(self.state.subscribe().wait_for(is_so).await);
     }
 
     // === for handles ===
@@ -125,14 +131,14 @@ impl Slot {
     /// Takes a lease if the server is up; else says what to do. A sleeping server is woken.
     pub(crate) fn take(&self) -> Take {
         let mut taken = Take::NotYet;
-        self.desk.send_if_modified(|desk| match &desk.phase {
+        self.state.send_if_modified(|state| match &state.phase {
             Phase::Up(live) => {
-                taken = Take::Lease { live: live.clone(), epoch: desk.epoch };
-                desk.in_flight += 1;
-                // Only the last one to leave is news.
+                taken = Take::Lease { live: live.clone(), epoch: state.epoch };
+                state.in_flight += 1;
+                // The task is woken only when the last lease is given back.
                 false
             }
-            Phase::Asleep => !std::mem::replace(&mut desk.wanted, true),
+            Phase::Asleep => !std::mem::replace(&mut state.wanted, true),
             Phase::Starting => false,
             Phase::Down { until, cause } => {
                 let left = |until: Instant| until.saturating_duration_since(Instant::now());
@@ -150,72 +156,72 @@ impl Slot {
 
     /// Gives a lease back.
     pub(crate) fn give_back(&self, epoch: u64) {
-        self.desk.send_if_modified(|desk| {
-            if desk.epoch != epoch {
+        self.state.send_if_modified(|state| {
+            if state.epoch != epoch {
                 return false;
             }
-            desk.in_flight = desk.in_flight.saturating_sub(1);
-            desk.last_used = Instant::now();
-            desk.in_flight == 0
+            state.in_flight = state.in_flight.saturating_sub(1);
+            state.last_used = Instant::now();
+            state.in_flight == 0
         });
     }
 
     // === for the set ===
 
-    /// An order to stop stays, whatever is ordered after it: somebody waits for that end.
+    /// An order to stop is never overwritten: the caller that gave it waits for that end.
     pub(crate) fn order(&self, order: Order) {
-        self.desk.send_if_modified(|desk| {
-            let is_new = !matches!(desk.order, Some(Order::Stop { .. }));
+        self.state.send_if_modified(|state| {
+            let is_new = !matches!(state.order, Some(Order::Stop { .. }));
             if is_new {
-                desk.order = Some(order);
+                state.order = Some(order);
             }
             is_new
         });
     }
 
     pub(crate) fn is_ended(&self) -> bool {
-        self.look(|desk| matches!(desk.phase, Phase::Ended(_)))
+        self.look(|state| matches!(state.phase, Phase::Ended(_)))
     }
 
     // === for the owner ===
 
     pub(crate) fn enter(&self, phase: Phase) {
-        self.change(|desk| {
-            // Whoever wanted it gets this start, or learns that it failed.
-            desk.wanted &= !matches!(phase, Phase::Starting);
+        self.change(|state| {
+            // The calls that woke it wait for this start, and learn if it fails.
+            state.wanted &= !matches!(phase, Phase::Starting);
             Some(phase)
         });
     }
 
-    /// A new connection, which nobody uses yet.
+    /// A new connection, with no lease on it yet.
     pub(crate) fn up(&self, live: Live) {
-        self.change(|desk| {
-            desk.epoch += 1;
-            desk.in_flight = 0;
-            desk.last_used = Instant::now();
+        self.change(|state| {
+            state.epoch += 1;
+            state.in_flight = 0;
+            state.last_used = Instant::now();
             Some(Phase::Up(live))
         });
     }
 
-    /// Goes to sleep, unless somebody uses it or has done so since.
+    /// Goes to sleep, unless there is a lease or one was given back within `idle`; whether it did.
     pub(crate) fn fall_asleep(&self, idle: Duration) -> bool {
-        self.change(|desk| {
-            let is_idle = desk.in_flight == 0 && desk.last_used.elapsed() >= idle;
+        self.change(|state| {
+            let is_idle = state.in_flight == 0 && state.last_used.elapsed() >= idle;
             is_idle.then_some(Phase::Asleep)
         })
     }
 
-    /// Enters another phase, or not; whether it did. Ended is final: the set says so before the server's task knows.
+    /// Enters another phase, or not; whether it did. Ended is final: the set may say so before the server's task knows.
     ///
     /// The phase before may hold the last of a connection, and with it the host's own handler. It is dropped when the lock
     /// is free again, because a handler may have a handle.
-    fn change(&self, next: impl FnOnce(&mut Desk) -> Option<Phase>) -> bool {
+    fn change(&self, next: impl FnOnce(&mut SlotState) -> Option<Phase>) -> bool {
         let mut before = None;
-        self.desk.send_if_modified(|desk| {
-            if matches!(desk.phase, Phase::Ended(_)) {
+        self.state.send_if_modified(|state| {
+            if matches!(state.phase, Phase::Ended(_)) {
                 return false;
             }
-            before = next(desk).map(|phase| std::mem::replace(&mut desk.phase, phase));
+            before = next(state).map(|phase| std::mem::replace(&mut state.phase, phase));
             before.is_some()
         });
         before.is_some()
@@ -224,12 +230,12 @@ impl Slot {
     /// Takes what was ordered. A server that is to be started afresh is starting from that moment on.
     pub(crate) fn take_order(&self) -> Option<Order> {
         let mut order = None;
-        self.desk.send_if_modified(|desk| {
-            order = desk.order.take();
+        self.state.send_if_modified(|state| {
+            order = state.order.take();
             let starts =
-                order == Some(Order::Recycle) && matches!(desk.phase, Phase::Asleep | Phase::Down { .. });
+                order == Some(Order::Recycle) && matches!(state.phase, Phase::Asleep | Phase::Down { .. });
             if starts {
-                desk.phase = Phase::Starting;
+                state.phase = Phase::Starting;
             }
             starts
         });
@@ -238,7 +244,7 @@ impl Slot {
 
     /// Why it was ordered to stop, if it was.
     pub(crate) fn why_stopped(&self) -> Option<EndedWhy> {
-        self.look(|desk| match desk.order {
+        self.look(|state| match state.order {
             Some(Order::Stop { why, .. }) => Some(why),
             Some(Order::Recycle) | None => None,
         })
@@ -246,8 +252,8 @@ impl Slot {
 
     /// Ended for good; the first reason stays.
     pub(crate) fn finish(&self, why: EndedWhy) {
-        self.change(|desk| {
-            let why = match desk.phase {
+        self.change(|state| {
+            let why = match state.phase {
                 Phase::Ending(first) => first,
                 _ => why,
             };

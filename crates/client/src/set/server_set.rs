@@ -1,9 +1,9 @@
 //! The set: which servers there are, and their one end.
 //!
 //! ```text
-//!   ServerSet ──▶ members of this generation ──▶ a task each ──▶ mooring ──▶ process
-//!       │                                                          ▲
-//!       └── drop: registry ────────────────────────────────────────┘ cut
+//!   ServerSet ──▶ members of this generation ──▶ a task each ──▶ process hold ──▶ process
+//!       │                                                               ▲
+//!       └── drop: held processes ───────────────────────────────────────┘ ended, without the task
 //!
 //!   Handle ──▶ slot   (no way from here to a process)
 //! ```
@@ -16,23 +16,21 @@ use std::sync::Arc;
 
 use moored_containment::EndReport;
 
-use crate::call_error::CallError;
+use super::generations::Generations;
+use super::options::SetOptions;
+use super::plan::{DuplicateName, Plan};
+use super::replaced::{FailedServer, ReplaceError, Replaced};
 use crate::event::Events;
-use crate::generations::Generations;
-use crate::handle::Handle;
-use crate::life::EndedWhy;
-use crate::options::SetOptions;
-use crate::plan::{DuplicateName, Plan};
-use crate::replaced::{FailedServer, ReplaceError, Replaced};
-use crate::slot::{Desk, Order, Phase};
+use crate::handle::{CallError, Handle};
+use crate::server::{EndedWhy, Order, Phase, SlotState};
 use crate::spec::ServerSpec;
 
 /// A set of MCP servers that ends with its owner.
 ///
 /// Every process belongs to the set: when it is shut down or dropped, all of them end, with everything that they ever
-/// started, whoever still has a handle, a lease or a call in flight. Dropping works on any thread, in a panic, and when the
+/// started, even while a handle, a lease or a call in flight exists. Dropping works on any thread, in a panic, and when the
 /// runtime is gone; it waits for the end, SIGTERM and half a second at most for SIGKILL, all servers at once, and tells
-/// whoever listens to [events](ServerSet::events). On `process::exit` or SIGKILL the guardians of each process do it.
+/// the listeners of [events](ServerSet::events). On `process::exit` or SIGKILL the guardians of each process do it.
 ///
 /// ```
 /// use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -81,7 +79,7 @@ impl ServerSet {
     ) -> Result<Self, DuplicateName> {
         let plan = Plan::between(&[], specs.into_iter().collect())?;
         let inner = Generations::new(options.into_shared());
-        // There is a set before there is a process: whoever gives up waiting drops it.
+        // The set exists before any process does: a caller that drops this future drops the set, which ends them.
         let set = Self { inner: Arc::new(inner), owner: std::process::id() };
         let (up, failed) = set.inner.bring_up(plan.to_start).await;
         set.inner.members().extend(up.into_iter().map(|member| (member.name(), member)));
@@ -162,7 +160,7 @@ impl ServerSet {
     /// Brings the set from what serves to what is wanted: servers whose spec is the same keep their process; new ones come
     /// up first; then the old ones finish their calls in flight, up to the bound, and are ended, verified.
     ///
-    /// Replacements take turns. One that was begun is finished, also when nobody waits for it any more. The new servers are
+    /// Replacements take turns. One that was begun is finished, also when its caller has stopped waiting. The new servers are
     /// served on the runtime that this is called on.
     ///
     /// ```
@@ -211,12 +209,12 @@ impl ServerSet {
     /// If there is no such server, or it does not come up again.
     pub async fn restart(&self, name: &str) -> Result<(), CallError> {
         let handle = self.server(name).ok_or_else(|| self.unknown(name))?;
-        let before = handle.slot.look(|desk| desk.epoch);
+        let before = handle.slot.look(|state| state.epoch);
         handle.slot.order(Order::Recycle);
-        let is_settled = |desk: &Desk| match desk.phase {
+        let is_settled = |state: &SlotState| match state.phase {
             Phase::Ended(_) => true,
-            Phase::Down { .. } => desk.order.is_none(),
-            _ => desk.epoch > before,
+            Phase::Down { .. } => state.order.is_none(),
+            _ => state.epoch > before,
         };
         handle.slot.until(is_settled).await;
         handle.lease().await.map(drop)
@@ -230,11 +228,11 @@ impl ServerSet {
     /// Ends every server, at once and politely, and tells how each ended. Calls in flight get
     /// [`CallError::Ended`]. Nothing can be started afterwards.
     ///
-    /// It takes as long as the longest ladder. A server that has not ended by then, because nobody runs the runtime
+    /// It takes as long as the longest ladder. A server that has not ended by then, because no thread runs the runtime
     /// that it is served on, is ended as by a drop.
     ///
-    /// A shutdown that was begun is finished, also when nobody waits for it any more; the next one has the reports then. An
-    /// ending that nobody could report is not among these; it is among the [events](crate::Event::Ended).
+    /// A shutdown that was begun is finished, also when its caller has stopped waiting; the next one has the reports then. An
+    /// ending without a report is not among these; it is among the [events](crate::Event::Ended).
     ///
     /// ```
     /// # use moored_client::{ServerSet, ServerSpec, SetOptions};
@@ -266,11 +264,11 @@ impl Drop for ServerSet {
         }
         let shared = &self.inner.shared;
         shared.close(EndedWhy::Dropped);
-        let moorings = shared.registry.close();
+        let holds = shared.processes.close();
         for member in self.inner.members().values() {
             member.slot.finish(EndedWhy::Dropped);
         }
-        shared.cut_now(&moorings);
+        shared.end_processes_blocking(&holds);
     }
 }
 

@@ -1,10 +1,9 @@
-//! Our own stdin, stdout and stderr, of whatever kind they are: pipes as Python gives, sockets as Node gives, files,
-//! terminals.
+//! Our own stdin, stdout and stderr, of every kind: pipes (Python clients), sockets (Node clients), files, terminals.
 //!
 //! They are shared: a shell, a wrapper or the client itself may hold the same open file, and would be surprised to find it
 //! non-blocking. So that flag is never set on it. A pipe or a terminal is opened a second time, through `/proc/self/fd`,
-//! and that open file is ours alone; a socket is asked not to block at each call; a file never blocks for long; and for
-//! whatever cannot be had that way (somebody else's terminal) a thread blocks in our stead.
+//! and that open file is ours alone; a socket is asked not to block at each call; a file never blocks for long; and what
+//! cannot be opened again (another user's terminal) is read or written by a thread, which may block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -25,37 +24,37 @@ use tokio::sync::oneshot;
 use super::watch::watch;
 use crate::on_thread::on_thread;
 
-/// How one of our files is read or written.
+/// What one of our files is, and so how it is read or written.
 #[derive(Debug)]
-enum Way {
-    /// A second opening, non-blocking.
-    Own(AsyncFd<OwnedFd>),
-    /// A socket.
+enum StdioKind {
+    /// A pipe or terminal: our own second opening of it, non-blocking.
+    Reopened(AsyncFd<OwnedFd>),
+    /// A socket: each call says MSG_DONTWAIT.
     Socket(AsyncFd<OwnedFd>),
-    /// A file, or what else is always ready.
-    Plain(File),
+    /// A regular file, /dev/null: never waited for.
+    AlwaysReady(File),
 }
 
-impl Way {
+impl StdioKind {
     fn of(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Self> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
         Ok(match kind {
             FileType::Socket => Self::Socket(watch(fd.try_clone_to_owned()?, interest)?),
-            FileType::RegularFile | FileType::Directory => Self::Plain(fd.try_clone_to_owned()?.into()),
+            FileType::RegularFile | FileType::Directory => Self::AlwaysReady(fd.try_clone_to_owned()?.into()),
             _ => match watch(open_again(fd, interest)?, interest) {
-                Ok(own) => Self::Own(own),
-                // The kernel does not wait for this kind: /dev/null, say.
-                Err(_) => Self::Plain(fd.try_clone_to_owned()?.into()),
+                Ok(own) => Self::Reopened(own),
+                // epoll refuses this kind, since it is always ready: /dev/null, for example.
+                Err(_) => Self::AlwaysReady(fd.try_clone_to_owned()?.into()),
             },
         })
     }
 }
 
-impl AsFd for Way {
+impl AsFd for StdioKind {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Own(fd) | Self::Socket(fd) => fd.get_ref().as_fd(),
-            Self::Plain(file) => file.as_fd(),
+            Self::Reopened(fd) | Self::Socket(fd) => fd.get_ref().as_fd(),
+            Self::AlwaysReady(file) => file.as_fd(),
         }
     }
 }
@@ -71,37 +70,37 @@ fn open_again(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Something we read from.
+/// Reads our stdin.
 #[derive(Debug)]
-pub(crate) enum Inlet {
+pub(crate) enum StdioReader {
     #[expect(private_interfaces, reason = "built here alone")]
-    Ready(Way),
-    /// A thread reads and hands over.
+    Ready(StdioKind),
+    /// A thread reads, and sends what it has read.
     #[expect(private_interfaces, reason = "built here alone")]
-    Thread(ReadingThread),
+    Thread(ReaderThread),
 }
 
-/// A thread that reads, until this value is dropped: then it closes the file, so that a writer sees that nobody reads.
+/// A thread that reads until this value is dropped. Then it closes the file, so that the writer at the other end gets EPIPE.
 #[derive(Debug)]
-struct ReadingThread {
-    parts: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// What was handed over and not read yet.
-    held: Vec<u8>,
-    /// The thread sees the other end hang up.
+struct ReaderThread {
+    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// Received from the thread and not returned by `poll_read` yet.
+    unread: Vec<u8>,
+    /// The thread polls the other end for POLLHUP, which comes when this is dropped.
     _alive: OwnedFd,
 }
 
-impl Inlet {
+impl StdioReader {
     /// Reads from that file.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        match Way::of(fd, Interest::READABLE) {
-            Ok(way) => Ok(Self::Ready(way)),
+        match StdioKind::of(fd, Interest::READABLE) {
+            Ok(kind) => Ok(Self::Ready(kind)),
             Err(_) => Self::thread(fd.try_clone_to_owned()?),
         }
     }
 
     fn thread(fd: OwnedFd) -> io::Result<Self> {
-        let (give, parts) = mpsc::channel(1);
+        let (sender, chunks) = mpsc::channel(1);
         let (owner, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         on_thread(move || {
             let mut file = File::from(fd);
@@ -113,47 +112,47 @@ impl Inlet {
                     Ok(n) => Ok(space[..n].to_vec()),
                 };
                 let last = !matches!(&read, Ok(bytes) if !bytes.is_empty());
-                if give.blocking_send(read).is_err() || last {
+                if sender.blocking_send(read).is_err() || last {
                     return;
                 }
             }
         })?;
-        Ok(Self::Thread(ReadingThread { parts, held: Vec::new(), _alive: alive }))
+        Ok(Self::Thread(ReaderThread { chunks, unread: Vec::new(), _alive: alive }))
     }
 
     /// The file, unless a thread has it.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Ready(way) => Some(way.as_fd()),
+            Self::Ready(kind) => Some(kind.as_fd()),
             Self::Thread(..) => None,
         }
     }
 
-    /// Reads some bytes; none is the end.
+    /// Bytes read; 0 means EOF.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
-            Self::Ready(Way::Own(fd)) => {
+            Self::Ready(StdioKind::Reopened(fd)) => {
                 when_ready(|| fd.poll_read_ready(cx), |fd| Ok(rustix::io::read(fd, &mut *into)?))
             }
-            Self::Ready(Way::Socket(fd)) => {
+            Self::Ready(StdioKind::Socket(fd)) => {
                 let read = |fd: &OwnedFd| Ok(rustix::net::recv(fd, &mut *into, RecvFlags::DONTWAIT)?.0);
                 when_ready(|| fd.poll_read_ready(cx), read)
             }
-            Self::Ready(Way::Plain(file)) => Poll::Ready(file.read(into)),
-            Self::Thread(ReadingThread { parts, held, .. }) => {
-                if held.is_empty() {
-                    *held = ready!(parts.poll_recv(cx)).unwrap_or(Ok(Vec::new()))?;
+            Self::Ready(StdioKind::AlwaysReady(file)) => Poll::Ready(file.read(into)),
+            Self::Thread(ReaderThread { chunks, unread, .. }) => {
+                if unread.is_empty() {
+                    *unread = ready!(chunks.poll_recv(cx)).unwrap_or(Ok(Vec::new()))?;
                 }
-                let n = held.len().min(into.len());
-                into[..n].copy_from_slice(&held[..n]);
-                held.drain(..n);
+                let n = unread.len().min(into.len());
+                into[..n].copy_from_slice(&unread[..n]);
+                unread.drain(..n);
                 Poll::Ready(Ok(n))
             }
         }
     }
 }
 
-/// Waits until there is something to read; whether there still is somebody to read it for.
+/// Waits until there is something to read, or the `ReaderThread` was dropped; false if it was.
 fn is_wanted(file: &File, owner: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(file, PollFlags::IN), PollFd::new(owner, PollFlags::empty())];
     while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
@@ -173,88 +172,88 @@ fn when_ready<'a, T>(
     }
 }
 
-/// Something we write to.
+/// Writes to our stdout or stderr.
 #[derive(Debug)]
-pub(crate) enum Outlet {
+pub(crate) enum StdioWriter {
     #[expect(private_interfaces, reason = "built here alone")]
-    Ready(Way),
-    /// A thread writes what it is given.
+    Ready(StdioKind),
+    /// A thread writes what it is sent.
     #[expect(private_interfaces, reason = "built here alone")]
-    Thread(Scribe),
+    Thread(WriterThread),
 }
 
-type Room = Result<OwnedPermit<Vec<u8>>, SendError<()>>;
+type Permit = Result<OwnedPermit<Vec<u8>>, SendError<()>>;
 
-/// A thread that writes, one part at a time.
-struct Scribe {
-    /// Room for the next part.
-    room: Pin<Box<dyn Future<Output = Room> + Send>>,
-    /// Closed when the thread has ended, which it does when all is written and nothing more can come.
+/// A thread that writes, one chunk at a time.
+struct WriterThread {
+    /// Resolves when the thread can take the next chunk.
+    permit: Pin<Box<dyn Future<Output = Permit> + Send>>,
+    /// Closed when the thread has ended, which it does when all is written and `permit` is dropped.
     done: oneshot::Receiver<()>,
     fd: OwnedFd,
 }
 
-impl std::fmt::Debug for Scribe {
+impl std::fmt::Debug for WriterThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scribe").field("fd", &self.fd).finish_non_exhaustive()
+        f.debug_struct("WriterThread").field("fd", &self.fd).finish_non_exhaustive()
     }
 }
 
-impl Scribe {
+impl WriterThread {
     fn new(fd: OwnedFd) -> io::Result<Self> {
-        let (give, mut take) = mpsc::channel::<Vec<u8>>(1);
-        let (tell, done) = oneshot::channel();
+        let (sender, mut chunks) = mpsc::channel::<Vec<u8>>(1);
+        let (ended, done) = oneshot::channel();
         let mut file = File::from(fd.try_clone()?);
         on_thread(move || {
-            // Nobody reads any more: what is still to come has nowhere to go.
-            while take.blocking_recv().is_some_and(|part| file.write_all(&part).is_ok()) {}
-            drop((take, tell));
+            // Ends at the first error: the reader is gone, and what is sent later is dropped.
+            while chunks.blocking_recv().is_some_and(|chunk| file.write_all(&chunk).is_ok()) {}
+            drop((chunks, ended));
         })?;
-        Ok(Self { room: Box::pin(give.reserve_owned()), done, fd })
+        Ok(Self { permit: Box::pin(sender.reserve_owned()), done, fd })
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Ok(permit) = ready!(self.room.as_mut().poll(cx)) else {
+        let Ok(permit) = ready!(self.permit.as_mut().poll(cx)) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        let part = &bytes[..bytes.len().min(PART)];
-        self.room = Box::pin(permit.send(part.to_vec()).reserve_owned());
-        Poll::Ready(Ok(part.len()))
+        let chunk = &bytes[..bytes.len().min(CHUNK)];
+        self.permit = Box::pin(permit.send(chunk.to_vec()).reserve_owned());
+        Poll::Ready(Ok(chunk.len()))
     }
 }
 
-/// What a thread is given at once.
-const PART: usize = 16 << 10;
+/// The most that the thread is sent at once.
+const CHUNK: usize = 16 << 10;
 
-impl Outlet {
+impl StdioWriter {
     /// Writes to that file.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        match Way::of(fd, Interest::WRITABLE) {
-            Ok(way) => Ok(Self::Ready(way)),
-            // It cannot be opened again: nobody reads any more, or it is somebody else's.
-            Err(_) => Ok(Self::Thread(Scribe::new(fd.try_clone_to_owned()?)?)),
+        match StdioKind::of(fd, Interest::WRITABLE) {
+            Ok(kind) => Ok(Self::Ready(kind)),
+            // It cannot be opened again: its reader is gone, or it is another user's.
+            Err(_) => Ok(Self::Thread(WriterThread::new(fd.try_clone_to_owned()?)?)),
         }
     }
 
     /// Writes some of the bytes.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Self::Ready(Way::Own(fd)) => {
+            Self::Ready(StdioKind::Reopened(fd)) => {
                 when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::io::write(fd, bytes)?))
             }
-            Self::Ready(Way::Socket(fd)) => {
+            Self::Ready(StdioKind::Socket(fd)) => {
                 let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
                 when_ready(|| fd.poll_write_ready(cx), |fd| Ok(rustix::net::send(fd, bytes, flags)?))
             }
-            Self::Ready(Way::Plain(file)) => Poll::Ready(file.write(bytes)),
-            Self::Thread(scribe) => scribe.poll_write(cx, bytes),
+            Self::Ready(StdioKind::AlwaysReady(file)) => Poll::Ready(file.write(bytes)),
+            Self::Thread(thread) => thread.poll_write(cx, bytes),
         }
     }
 
-    /// Until all that was taken is written; what is not by a thread is written when it is taken.
+    /// Waits until the thread, if there is one, has written everything. Without a thread `poll_write` has written it.
     pub(crate) async fn finish(self) {
-        if let Self::Thread(Scribe { room, done, .. }) = self {
-            drop(room);
+        if let Self::Thread(WriterThread { permit, done, .. }) = self {
+            drop(permit);
             // An error is the thread's end, which is what is waited for.
             let _ = done.await;
         }
@@ -262,12 +261,12 @@ impl Outlet {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Ready(way) => way.as_fd(),
-            Self::Thread(scribe) => scribe.fd.as_fd(),
+            Self::Ready(kind) => kind.as_fd(),
+            Self::Thread(thread) => thread.fd.as_fd(),
         }
     }
 
-    /// Whether nobody can read any more what we write.
+    /// Whether the reading end is closed.
     pub(crate) fn is_deaf(&self) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::empty())];
         let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use rmcp::ServiceError;
 
-use crate::launch::ConnectError;
-use crate::life::EndedWhy;
+use crate::server::{ConnectError, EndedWhy};
 
 /// Why a call has no answer.
 ///
@@ -32,7 +31,7 @@ pub enum CallError {
     Ended {
         /// Which server.
         name: String,
-        /// Why.
+        /// What ended it.
         why: EndedWhy,
     },
     /// The server ended during the call. It is restarted if its spec says so; the call may have had an effect.

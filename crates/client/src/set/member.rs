@@ -1,7 +1,8 @@
 //! A server as its set sees it: the slot, and the task that can be waited for.
 //!
 //! A task may be gone without having ended its process: with the runtime that it ran on, or in a panic of the host's own
-//! handler. Or it is on a runtime that nobody runs any more. Whoever waits for a task here ends what it has left.
+//! handler. Or its runtime exists but has no thread that runs it. So every wait for a task here has a bound, and ends the
+//! process that the task has not.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,13 +11,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::launch::{ConnectError, SILENCE};
-use crate::life::EndedWhy;
-use crate::owner::Finished;
-use crate::plan::Serving;
-use crate::replaced::{EndedServer, FailedServer};
-use crate::shared::Shared;
-use crate::slot::{Order, Slot};
+use super::plan::Serving;
+use super::replaced::{EndedServer, FailedServer};
+use super::shared::Shared;
+use crate::server::{ConnectError, EndedWhy, Finished, Order, SILENCE, Slot};
 
 /// A server, and its one task.
 pub(crate) struct Member {
@@ -39,7 +37,7 @@ impl Member {
         let finished = match self.task.await {
             Ok(finished) => finished,
             Err(_) => {
-                let outcome = shared.cut(std::slice::from_ref(&self.slot)).await.pop();
+                let outcome = shared.end_processes_of(std::slice::from_ref(&self.slot)).await.pop();
                 let outcome = outcome.map(|(_, outcome)| outcome);
                 Finished { outcome, failure: None }
             }
@@ -81,7 +79,7 @@ pub(crate) async fn retire(
             None => left.push(member.slot),
         }
     }
-    let mut cut = shared.cut(&left).await;
+    let mut cut = shared.end_processes_of(&left).await;
     for slot in left {
         slot.finish(why);
         let of_it = cut.iter().position(|(of, _)| Arc::ptr_eq(of, &slot));

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::DropGuard;
 
-use super::Owner;
+use super::launch::{ConnectError, Launched, launch, rooms};
+use super::life::Over;
+use super::owner::Owner;
+use super::process_hold::Outcome;
+use super::slot::{Connection, Live, Order, Phase};
 use crate::event::Event;
-use crate::launch::{ConnectError, Launched, launch, rooms};
-use crate::life::Over;
-use crate::mooring::Outcome;
-use crate::slot::{Connection, Live, Order, Phase};
 
 /// Why a connection no longer serves.
 enum Stopped {
@@ -31,7 +31,7 @@ impl Owner {
         };
         let calls = live.over.clone().drop_guard();
         self.lives.up();
-        // Told first, so that whoever waits for the server and then listens hears nothing old.
+        // Sent first: a host that waits for the server and subscribes then does not get an event from before.
         self.shared.bus.tell(&Event::Connected { name: self.name() });
         self.slot.up(live);
         let since = Instant::now();
@@ -59,7 +59,7 @@ impl Owner {
             Some(room) => room?,
             None => self.unless_stopped(rooms(&shared, 1)).await?,
         };
-        // Held until it is up: so many start at a time.
+        // Held until it is up: it limits how many servers start at a time.
         let _turn = self.unless_stopped(async { Ok(shared.starts.acquire().await) }).await?;
         // The host's own code may panic: before there is a process, then.
         let handler = (shared.handler)(slot.spec.name());
@@ -83,7 +83,7 @@ impl Owner {
         tokio::select! {
             biased;
             () = self.shared.closing.cancelled() => Err(ConnectError::Closed),
-            () = self.slot.until(|desk| matches!(desk.order, Some(Order::Stop { .. }))) => {
+            () = self.slot.until(|state| matches!(state.order, Some(Order::Stop { .. }))) => {
                 Err(ConnectError::Closed)
             }
             done = step => done,
@@ -94,7 +94,7 @@ impl Owner {
     async fn serve(&self, launched: &Launched) -> Stopped {
         tokio::select! {
             biased;
-            outcome = launched.mooring.ended() => Stopped::Gone(outcome),
+            outcome = launched.hold.ended() => Stopped::Gone(outcome),
             () = launched.signs.silent.cancelled() => Stopped::Silent,
             () = launched.signs.deaf.cancelled() => Stopped::Deaf,
             order = self.ordered() => Stopped::Ordered(order),
@@ -102,13 +102,13 @@ impl Owner {
         }
     }
 
-    /// Until nobody has used it for as long as its spec says. It sleeps then.
+    /// Until no lease was taken for as long as its spec says. It sleeps then.
     async fn idle(&self) {
         let Some(idle) = self.spec().idle else { return std::future::pending().await };
         loop {
-            let (is_used, since) = self.slot.look(|desk| (desk.in_flight > 0, desk.last_used));
+            let (is_used, since) = self.slot.look(|state| (state.in_flight > 0, state.last_used));
             if is_used {
-                self.slot.until(|desk| desk.in_flight == 0).await;
+                self.slot.until(|state| state.in_flight == 0).await;
                 continue;
             }
             // Longer than the clock goes is never.
@@ -129,7 +129,7 @@ impl Owner {
     ) -> (Over, Option<DropGuard>) {
         let ladder = self.spec().launch.ladder;
         let (over, outcome, calls) = match stopped {
-            // Only the set cuts, and tells.
+            // The set ended it through the hold, and has sent the event.
             Stopped::Gone(None) => {
                 launched.hang_up();
                 (Over::Stopped(self.shared.why_closed()), None, Some(calls))
@@ -165,12 +165,12 @@ impl Owner {
         self.slot.enter(phase);
         let quiet = async {
             tokio::select! {
-                () = self.slot.until(|desk| desk.in_flight == 0) => {}
+                () = self.slot.until(|state| state.in_flight == 0) => {}
                 () = launched.signs.silent.cancelled() => {}
                 () = self.shared.closing.cancelled() => {}
             }
         };
-        // What is not done by then is cut off.
+        // Calls that are not answered by then are cut off.
         let _ = timeout(bound, quiet).await;
         over
     }

@@ -8,11 +8,11 @@ use rmcp::{ClientLifecycleMode, RoleClient, Service};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::held_processes::HeldProcesses;
+use super::shared::Shared;
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
 use crate::registration::Registration;
-use crate::registry::Registry;
-use crate::shared::Shared;
 
 /// What a replacement does when a new server does not come up.
 ///
@@ -54,7 +54,7 @@ pub struct ServerLimit {
 }
 
 impl ServerLimit {
-    /// At most so many.
+    /// At most this many.
     ///
     /// ```
     /// # use moored_client::ServerLimit;
@@ -278,7 +278,7 @@ impl SetOptions {
 
     pub(crate) fn into_shared(self) -> Shared {
         Shared {
-            registry: Registry::default(),
+            processes: HeldProcesses::default(),
             bus: Bus::new(self.events),
             starts: Semaphore::new(self.starts_at_once),
             limit: self.limit,
