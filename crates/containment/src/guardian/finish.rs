@@ -3,7 +3,7 @@
 //! The outer guardian does this; the inner one if the outer was killed.
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
 use crate::board::{HAS_STATUS, Word, flag, packet, proof};
 use crate::proc::Line;
 use crate::session::{List, Session, Texts};
@@ -100,7 +100,7 @@ fn close_record(session: &Session, texts: &Texts) {
 fn run_on_end(session: &Session, texts: &Texts) {
     let board = session.board;
     let me = call::getpid();
-    match fork::fork(Namespaces::NONE, ParentWaits::No, None) {
+    match fork::fork(Namespaces::NONE, ParentWaits::No, AtDeath::Tell, None) {
         Ok(Forked::Child) => {
             become_on_end(texts, me);
             call::exit(127)

@@ -14,6 +14,7 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
     let board = session.board;
     call::setsid();
     call::set_name(c"moored-inner");
+    call::go_on_when_parent_dies();
     if board.has(Word::Flags, flag::STRICT) {
         wait_to_be_known(&session);
     } else {

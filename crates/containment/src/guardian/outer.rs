@@ -9,7 +9,7 @@
 //! ```
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits};
 use crate::board::{Word, flag, layer, packet, proof, reason, stage};
 use crate::session::Session;
 use crate::watch::Watch;
@@ -25,6 +25,7 @@ pub(crate) fn run(session: Session) -> i32 {
     call::default_action(call::SIGCHLD);
     call::setsid();
     call::set_name(c"moored-outer");
+    call::go_on_when_parent_dies();
     // The server is of our user, and could write on the board, speak with our socket, or hold us by ptrace.
     call::let_others_look(false);
     session.close_all_else();
@@ -38,8 +39,9 @@ pub(crate) fn run(session: Session) -> i32 {
     // Only root may make a PID namespace without a user namespace around it.
     let map_to = (strict && call::getuid() != 0).then(|| [call::getuid(), call::getgid()].map(u64::from));
     let namespaces = if strict { Namespaces::strict(map_to.is_some()) } else { Namespaces::NONE };
-    let made = call::pidfd_open(call::getpid())
-        .and_then(|own| fork::fork(namespaces, ParentWaits::No, None).map(|forked| (own, forked)));
+    // Somebody may stop both of us and kill one: the kernel lets the other one go on then, in either direction.
+    let fork = || fork::fork(namespaces, ParentWaits::No, AtDeath::Continue, None);
+    let made = call::pidfd_open(call::getpid()).and_then(|own| fork().map(|forked| (own, forked)));
     match made {
         Err(error) => {
             board.set(Word::StageError, error.0 as u64);

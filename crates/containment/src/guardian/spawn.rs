@@ -4,7 +4,7 @@
 //! up. What went wrong, and where, the child writes on the board: it shares that memory, so no pipe is needed.
 
 use crate::bare::call::{self, Errno, Fd};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
 use crate::board::{Word, flag, layer, packet, stage};
 use crate::proc;
 use crate::session::Session;
@@ -47,13 +47,13 @@ fn fork_server(session: &Session) -> (Result<Forked, Errno>, bool) {
     let board = session.board;
     if session.leaf.is_some() {
         board.set(Word::Stage, stage::ENTER_LEAF);
-        let forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, session.leaf);
+        let forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, AtDeath::Tell, session.leaf);
         if forked.is_ok() || board.has(Word::Flags, flag::LEAF_REQUIRED) {
             return (forked, true);
         }
     }
     board.set(Word::Stage, stage::FORK_SERVER);
-    (fork::fork(Namespaces::NONE, ParentWaits::UntilExec, None), false)
+    (fork::fork(Namespaces::NONE, ParentWaits::UntilExec, AtDeath::Tell, None), false)
 }
 
 /// In the child; comes back only if the server could not be started.

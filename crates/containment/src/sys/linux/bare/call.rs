@@ -98,6 +98,12 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
     done(plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0))
 }
 
+/// SIGCONT for this process when its parent, or the thread of it that made us, ends: whoever was stopped sees to it then.
+/// It does nothing to a process that runs.
+pub(crate) fn go_on_when_parent_dies() {
+    let _ = plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGCONT as usize, 0, 0);
+}
+
 /// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
 /// default of a guardian's; our own `/proc` files are not ours then either.
 pub(crate) fn let_others_look(open: bool) {
