@@ -1,8 +1,8 @@
 //! What the watch does about what happened: each step of the ladder, on real processes.
 
 use crate::bare::call::{self, Fd, Waited};
-use crate::board::{Word, flag, layer, proof};
-use crate::ladder::{Action, Event, State};
+use crate::shared::board::{Word, flag, layer, proof};
+use crate::shared::ladder::{Action, Event, State};
 use crate::tree::{self, Round, Tree};
 use crate::watch::Watch;
 use crate::{leaf, proc};

@@ -4,7 +4,7 @@
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
 use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{HAS_STATUS, Word, flag, packet, proof};
+use crate::shared::board::{HAS_STATUS, Word, flag, packet, proof};
 use crate::proc::Line;
 use crate::session::{List, Session, Texts};
 use crate::tree::{self, Tree};

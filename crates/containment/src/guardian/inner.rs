@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
-use crate::board::{Word, flag, layer, packet, stage};
+use crate::shared::board::{Word, flag, layer, packet, stage};
 use crate::proc::Line;
 use crate::session::Session;
 use crate::watch::Watch;

@@ -11,7 +11,7 @@
 //! outer, which goes on with the same ladder; or the inner is done, and what is left is to check, to run `on_end`, to
 //! clean up and to report. If the outer was killed, the inner does that too.
 //!
-//! It keeps no policy: what to run, what to spare and how long to wait stands on the board (`board.rs`), written by the
+//! It keeps no policy: what to run, what to spare and how long to wait stands on the board (`shared/board.rs`), written by the
 //! owner before the guardian exists. It has no heap, no libc and no unsafe code of its own (see `sys/linux/bare`).
 //!
 //! - `session`: the board and the files that the owner handed over; the strings behind the board;
@@ -32,16 +32,8 @@
 #[path = "../sys/linux/bare/mod.rs"]
 mod bare;
 #[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
-#[path = "../board.rs"]
-mod board;
-#[path = "../keep_rule.rs"]
-mod keep_rule;
-#[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
-#[path = "../ladder.rs"]
-mod ladder;
-#[allow(dead_code, reason = "compiled into the library too, which uses the rest")]
-#[path = "../stat.rs"]
-mod stat;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 mod act;
 mod finish;
@@ -58,7 +50,7 @@ mod watch;
 
 /// `moored-guardian ID BOARD_FD`; nobody but the library starts it.
 fn main(args: bare::Args) -> i32 {
-    let board = args.get(2).and_then(|fd| stat::number(fd.to_bytes()));
+    let board = args.get(2).and_then(|fd| shared::stat::number(fd.to_bytes()));
     match board.and_then(session::Session::open) {
         Some(session) => outer::run(session),
         None => 64,

@@ -10,7 +10,7 @@
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
 use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits};
-use crate::board::{Word, flag, layer, packet, proof, reason, stage};
+use crate::shared::board::{Word, flag, layer, packet, proof, reason, stage};
 use crate::session::Session;
 use crate::watch::Watch;
 use crate::{finish, inner};

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use crate::bare::call::{self, Errno, Fd};
 use crate::bare::fork::take_string;
 use crate::bare::map;
-use crate::board::{Board, NO_FD, STRINGS_AT, WORDS, Word};
+use crate::shared::board::{Board, NO_FD, STRINGS_AT, WORDS, Word};
 
 /// The board and the files. All of them stay open as long as the guardian lives, but for the server's three.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@
 
 use crate::bare::call::{self, Errno, Fd};
 use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{Word, flag, layer, packet, stage};
+use crate::shared::board::{Word, flag, layer, packet, stage};
 use crate::proc;
 use crate::session::Session;
 

@@ -6,7 +6,7 @@
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::bare::map;
-use crate::board::{Board, Word, proof, survived};
+use crate::shared::board::{Board, Word, proof, survived};
 use crate::held::{Held, Identity, Path};
 use crate::proc;
 use crate::session::{List, Session};

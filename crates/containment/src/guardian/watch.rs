@@ -6,8 +6,8 @@
 use core::time::Duration;
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::board::{HAS_STATUS, Word, flag, layer, packet, proof, reason};
-use crate::ladder::{Event, Ladder, Rung, State};
+use crate::shared::board::{HAS_STATUS, Word, flag, layer, packet, proof, reason};
+use crate::shared::ladder::{Event, Ladder, Rung, State};
 use crate::outer::drain;
 use crate::session::{List, Session};
 use crate::tree::Tree;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::pipe::PipeFlags;
 
-use crate::passwd::passwd_home;
+use crate::record::passwd::passwd_home;
 
 /// An opened folder and where it is.
 #[derive(Debug)]

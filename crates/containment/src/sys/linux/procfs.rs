@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::OnceLock;
 
-use crate::stat::Stat;
+use crate::shared::stat::Stat;
 
 /// Whether `/proc` shows us under the number that we have: else its numbers are not those that signals take.
 pub(crate) fn proc_is_ours() -> bool {
@@ -113,7 +113,7 @@ pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(_) => return None,
     };
-    let asked = crate::keep_rule::needs_arguments(exe.as_deref());
+    let asked = crate::shared::keep_rule::needs_arguments(exe.as_deref());
     let read =
         |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok().filter(|_| asked).unwrap_or_default();
     Some(RunningProgram { exe, name: read("comm"), args: read("cmdline") })

@@ -9,7 +9,7 @@ use rustix::net::{
     SocketFlags, SocketType, recvmsg, sendmsg,
 };
 
-use crate::board::packet;
+use crate::shared::board::packet;
 
 /// The owner's end.
 #[derive(Debug)]

@@ -12,19 +12,19 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::board::{Board, NO_FD, STRINGS_AT, Word, flag, packet};
-use crate::command::{Command, Recording};
-use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity};
-use crate::link::Link;
-use crate::record::Record;
-use crate::runtime_dir::{OwnRecord, RuntimeDir};
-use crate::start_error::{StartError, resource_error, stage_error};
-use crate::stdio::{Direction, Ends};
-use crate::strength::{Layer, Use};
-use crate::sweep::leaf_name;
+use crate::owner::command::{Command, Recording};
+use crate::owner::link::Link;
+use crate::owner::start_error::{StartError, resource_error, stage_error};
+use crate::owner::stdio::{Direction, Ends};
+use crate::owner::strength::{Layer, Use};
+use crate::owner::texts::{Texts, on_end_argv};
+use crate::process::identity::{BootId, ProcessIdentity};
+use crate::record::cookie::SessionId;
+use crate::record::runtime_dir::{OwnRecord, RuntimeDir};
+use crate::record::session_record::Record;
+use crate::shared::board::{Board, NO_FD, STRINGS_AT, Word, flag, packet};
+use crate::sweep::execution::leaf_name;
 use crate::sys::{self, Heard};
-use crate::texts::{Texts, on_end_argv};
 
 /// How long the guardians may take to undo a start that failed.
 const PATIENCE_WITH_FAILURE: Duration = Duration::from_secs(60);

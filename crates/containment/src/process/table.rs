@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::identity::{BootId, ProcessIdentity};
-use crate::stat::{self, Stat};
+use crate::process::identity::{BootId, ProcessIdentity};
+use crate::shared::stat::{self, Stat};
 use crate::sys;
 
 /// One process, as it was.

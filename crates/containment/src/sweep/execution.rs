@@ -1,21 +1,21 @@
 //! What a crash of everything left: found by record, cookie and identity, and ended.
 //!
-//! What is left of a session that has lost all of its keepers (`sweep_life`) carries its cookie. The plan is pure (`sweep_plan`); the doing looks again before every signal, and goes on until two looks in
-//! a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
+//! What is left of a session whose owner and guardians are all dead (`life`) carries its cookie. The plan is pure (`plan`); the
+//! execution looks again (`look`) before every signal, and goes on until two looks in a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::command::{Command, Recording};
-use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity, gone, stat_of};
-use crate::record::Record;
-use crate::report::{ServerExit, Survivor, SurvivorReason};
-use crate::runtime_dir::{FoundRecord, RuntimeDir};
-use crate::stdio::Stdio;
-use crate::sweep_life::{is_dead, is_elsewhere};
-use crate::sweep_look::{CleanLooks, look};
-use crate::sweep_plan::targets;
+use crate::owner::command::{Command, Recording};
+use crate::owner::report::{ServerExit, Survivor, SurvivorReason};
+use crate::owner::stdio::Stdio;
+use crate::process::identity::{BootId, ProcessIdentity, gone, stat_of};
+use crate::record::cookie::SessionId;
+use crate::record::runtime_dir::{FoundRecord, RuntimeDir};
+use crate::record::session_record::Record;
+use crate::sweep::life::{is_dead, is_elsewhere};
+use crate::sweep::look::{CleanLooks, look};
+use crate::sweep::plan::targets;
 use crate::sys;
 
 /// What is left of a session may take this long to end after SIGTERM.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::board::{self, Board, Word, proof, reason, survived};
-use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity};
-use crate::strength::Strength;
+use crate::owner::strength::Strength;
+use crate::process::identity::{BootId, ProcessIdentity};
+use crate::record::cookie::SessionId;
+use crate::shared::board::{self, Board, Word, proof, reason, survived};
 
 /// Why a session ended; the first reason stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::board::layer;
+use crate::shared::board::layer;
 
 /// A mechanism that holds a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,16 +3,16 @@
 use std::io;
 use std::time::Duration;
 
-use crate::board::reason;
-use crate::cookie::SessionId;
-use crate::identity::ProcessIdentity;
-use crate::ladder::Ladder;
-use crate::link::{EndError, Link};
-use crate::report::{EndReport, ServerExit};
-use crate::signaller::Signaller;
-use crate::start::Started;
-use crate::stdio::{Stderr, Stdin, Stdout};
-use crate::strength::Strength;
+use crate::owner::link::{EndError, Link};
+use crate::owner::report::{EndReport, ServerExit};
+use crate::owner::signaller::Signaller;
+use crate::owner::start::Started;
+use crate::owner::stdio::{Stderr, Stdin, Stdout};
+use crate::owner::strength::Strength;
+use crate::process::identity::ProcessIdentity;
+use crate::record::cookie::SessionId;
+use crate::shared::board::reason;
+use crate::shared::ladder::Ladder;
 use crate::sys;
 
 /// A running server, and everything that it ever starts.

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::board::{Board, Word, flag, stage};
-use crate::command::Command;
-use crate::strength::Layer;
+use crate::owner::command::Command;
+use crate::owner::strength::Layer;
+use crate::owner::texts;
+use crate::shared::board::{Board, Word, flag, stage};
 use crate::sys;
-use crate::texts;
 
 /// Why a server was not started. Nothing is left of the attempt.
 #[derive(Debug, thiserror::Error)]

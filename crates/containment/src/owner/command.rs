@@ -5,15 +5,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::contained::Contained;
-use crate::ladder::Ladder;
-use crate::runtime_dir::RuntimeDir;
-use crate::start;
-use crate::start_error::StartError;
+use crate::owner::contained::Contained;
+use crate::owner::start;
+use crate::owner::start_error::StartError;
 #[cfg(feature = "tokio")]
-use crate::start_error::resource_error;
-use crate::stdio::Stdio;
-use crate::strength::{Layer, Use};
+use crate::owner::start_error::resource_error;
+use crate::owner::stdio::Stdio;
+use crate::owner::strength::{Layer, Use};
+use crate::record::runtime_dir::RuntimeDir;
+use crate::shared::ladder::Ladder;
 
 /// Whether the session is written down, and where.
 #[derive(Clone, Debug, Default)]
@@ -246,8 +246,8 @@ impl Command {
     /// # Errors
     /// As for [`Command::spawn`].
     #[cfg(feature = "tokio")]
-    pub fn spawn_async(&mut self) -> Result<crate::aio::Contained, StartError> {
+    pub fn spawn_async(&mut self) -> Result<crate::owner::aio::Contained, StartError> {
         let started = start::start(self)?;
-        crate::aio::Contained::new(started).map_err(|source| resource_error(self, source))
+        crate::owner::aio::Contained::new(started).map_err(|source| resource_error(self, source))
     }
 }

@@ -6,9 +6,9 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::board::Word;
-use crate::command::Command;
-use crate::start_error::StartError;
+use crate::owner::command::Command;
+use crate::owner::start_error::StartError;
+use crate::shared::board::Word;
 
 /// The strings for the board, in the order of [`Word`], and how many of each kind.
 pub(crate) struct Texts {

@@ -6,9 +6,9 @@
 
 use std::io;
 
-use crate::identity::{BootId, ProcessIdentity, stat_of};
-use crate::record::Record;
-use crate::runtime_dir::FoundRecord;
+use crate::process::identity::{BootId, ProcessIdentity, stat_of};
+use crate::record::runtime_dir::FoundRecord;
+use crate::record::session_record::Record;
 use crate::sys;
 
 /// Its guardians are gone and its owner is; a living owner cleans up itself. Cannot tell: not dead. Of a session of
@@ -65,7 +65,7 @@ fn is_anothers(found: &FoundRecord) -> io::Result<bool> {
         match sys::cookie_of(pid) {
             Ok(Some(cookie)) if found.record.id.covers(cookie) => {}
             Ok(_) => return Ok(true),
-            Err(error) if crate::identity::gone(&error) => {}
+            Err(error) if crate::process::identity::gone(&error) => {}
             Err(error) => return Err(error),
         }
     }

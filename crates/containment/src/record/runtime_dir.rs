@@ -12,8 +12,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::identity::ProcessIdentity;
-use crate::record::{Pair, Record};
+use crate::process::identity::ProcessIdentity;
+use crate::record::session_record::{Pair, Record};
 use crate::sys;
 
 const ENDING: &str = "session";

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::{EndError, Link, SLACK};
-use crate::board::Word;
-use crate::report::{EndReason, EndReport};
-use crate::sweep;
+use crate::owner::report::{EndReason, EndReport};
+use crate::shared::board::Word;
+use crate::sweep::execution::sweep_own;
 
 const SIGKILL: i32 = 9;
 
@@ -55,7 +55,7 @@ impl Link {
             let _ = found.claim();
         }
         record.kept.clone_from(&report.kept);
-        let swept = sweep::sweep_own(&record, found.as_ref())
+        let swept = sweep_own(&record, found.as_ref())
             .map_err(|source| EndError::Io { session: self.record.id, source })?;
         report.ended.kill += swept.ended.len() as u64;
         report.survivors.extend(swept.survivors);

@@ -10,7 +10,7 @@ use std::io;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use crate::stat::Stat;
+use crate::shared::stat::Stat;
 use crate::sys;
 
 /// One boot of one machine.

@@ -11,16 +11,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::board::{Word, packet, reason};
-use crate::command::Command;
-use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity, hold_child};
-use crate::ladder::{Ladder, Rung};
-use crate::record::Record;
-use crate::report::{EndReport, ServerExit};
-use crate::runtime_dir::OwnRecord;
-use crate::signaller::Signaller;
-use crate::strength::Strength;
+use crate::owner::command::Command;
+use crate::owner::report::{EndReport, ServerExit};
+use crate::owner::signaller::Signaller;
+use crate::owner::strength::Strength;
+use crate::process::identity::{BootId, ProcessIdentity, hold_child};
+use crate::record::cookie::SessionId;
+use crate::record::runtime_dir::OwnRecord;
+use crate::record::session_record::Record;
+use crate::shared::board::{Word, packet, reason};
+use crate::shared::ladder::{Ladder, Rung};
 use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.

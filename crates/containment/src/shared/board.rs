@@ -302,5 +302,4 @@ const _: () = assert!(
 );
 
 #[cfg(test)]
-#[path = "board_tests.rs"]
 mod tests;

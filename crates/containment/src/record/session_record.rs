@@ -9,8 +9,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cookie::SessionId;
-use crate::identity::{BootId, ProcessIdentity};
+use crate::process::identity::{BootId, ProcessIdentity};
+use crate::record::cookie::SessionId;
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]

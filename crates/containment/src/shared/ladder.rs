@@ -212,5 +212,4 @@ fn kill(ladder: &Ladder, now: Instant) -> (State, Action) {
 }
 
 #[cfg(test)]
-#[path = "ladder_tests.rs"]
 mod tests;

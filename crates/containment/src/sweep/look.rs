@@ -9,10 +9,10 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::identity::{BootId, ProcessIdentity, stat_of};
-use crate::keep_rule::{self, Program};
-use crate::record::Record;
-use crate::sweep_plan::{Marked, targets};
+use crate::process::identity::{BootId, ProcessIdentity, stat_of};
+use crate::record::session_record::Record;
+use crate::shared::keep_rule::{self, Program};
+use crate::sweep::plan::{Marked, targets};
 use crate::sys;
 
 /// One look at all processes.

@@ -1,8 +1,8 @@
 //! Whom a sweep is about: pure, from a record and a look at all processes.
 
-use crate::cookie::SessionId;
-use crate::identity::ProcessIdentity;
-use crate::record::Record;
+use crate::process::identity::ProcessIdentity;
+use crate::record::cookie::SessionId;
+use crate::record::session_record::Record;
 
 /// A process and its mark.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ fn is_below_kept(record: &Record, marked: &[Marked], of: &Marked) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::BootId;
+    use crate::process::identity::BootId;
 
     fn process(pid: u32, start_ticks: u64) -> ProcessIdentity {
         ProcessIdentity { pid, start_ticks, boot: BootId::current().expect("a boot") }
