@@ -199,15 +199,8 @@ impl Watch {
     /// Leaves the state where the other guardian finds it.
     pub(super) fn save(&mut self) {
         let board = self.session.board;
-        let code = match self.state {
-            State::Running => 0,
-            State::Closing { .. } => 1,
-            State::Terminating { .. } => 2,
-            State::Killing { .. } => 3,
-            State::Ended => 4,
-        };
         board.set(Word::LadderUntil, self.state.deadline().unwrap_or(0));
-        board.set(Word::LadderState, code);
+        board.set(Word::LadderState, self.state.code());
         board.set(Word::LadderGrace, self.ladder.grace.as_nanos() as u64);
         board.set(Word::LadderKillAfter, self.ladder.kill_after.as_nanos() as u64);
     }

@@ -12,6 +12,7 @@ use crate::bare::call::{self, Fd, PollFd, Waited};
 use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits};
 use crate::shared::board::{Word, flag, layer, packet, proof, reason, stage};
 use crate::session::Session;
+use crate::shared::ladder::State;
 use crate::watch::Watch;
 use crate::{finish, inner};
 
@@ -107,13 +108,12 @@ fn latest_end(session: &Session, owner_died_at: u64) -> u64 {
     let board = session.board;
     let (kill_after, verify) = (board.get(Word::LadderKillAfter), board.get(Word::Verify));
     let from = |at: u64, patience: &[u64]| patience.iter().fold(at.saturating_add(SLACK), |sum, p| sum.saturating_add(*p));
-    let until = board.get(Word::LadderUntil);
-    match board.get(Word::LadderState) {
-        0 => from(owner_died_at, &[board.get(Word::LadderGrace), kill_after, verify]),
-        1 => from(until, &[kill_after, verify]),
-        2 => from(until, &[verify]),
-        3 => from(until, &[]),
-        _ => from(owner_died_at.max(board.get(Word::VerifyAt)), &[]),
+    match State::from_code(board.get(Word::LadderState), board.get(Word::LadderUntil)) {
+        State::Running => from(owner_died_at, &[board.get(Word::LadderGrace), kill_after, verify]),
+        State::Closing { until } => from(until, &[kill_after, verify]),
+        State::Terminating { until } => from(until, &[verify]),
+        State::Killing { until } => from(until, &[]),
+        State::Ended => from(owner_died_at.max(board.get(Word::VerifyAt)), &[]),
     }
 }
 

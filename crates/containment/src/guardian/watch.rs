@@ -58,12 +58,10 @@ impl Watch {
             kill_after: Duration::from_nanos(board.get(Word::LadderKillAfter)),
             ..default_ladder(&session)
         };
-        let until = board.get(Word::LadderUntil);
-        let state = match board.get(Word::LadderState) {
-            1 => State::Closing { until },
-            2 => State::Terminating { until },
-            3 => State::Killing { until },
-            _ => State::Running,
+        let state = match State::from_code(board.get(Word::LadderState), board.get(Word::LadderUntil)) {
+            // It died after its last step, and before it was done: what is left is ended anew.
+            State::Ended => State::Running,
+            under_way => under_way,
         };
         // It falls to us too, unless it was reaped already or lives where its number means nothing to us.
         let ours = board.has(Word::Flags, flag::SUBREAPER) && !board.has(Word::Layers, layer::PIDNS);
@@ -205,11 +203,7 @@ impl Watch {
         self.ladder.grace = Duration::from_nanos(grace);
         self.ladder.kill_after = Duration::from_nanos(kill_after);
         self.ladder.verify = Duration::from_nanos(verify);
-        self.feed(Event::End(match rung {
-            0 => Rung::Close,
-            1 => Rung::Terminate,
-            _ => Rung::Kill,
-        }));
+        self.feed(Event::End(Rung::from_code(rung)));
     }
 
     /// The first reason stays.

@@ -20,7 +20,7 @@ use crate::record::cookie::SessionId;
 use crate::record::runtime_dir::OwnRecord;
 use crate::record::session_record::Record;
 use crate::shared::board::{Word, packet, reason};
-use crate::shared::ladder::{Ladder, Rung};
+use crate::shared::ladder::Ladder;
 use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.
@@ -201,13 +201,8 @@ impl Link {
     /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
     pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        let rung = match ladder.from {
-            Rung::Close => 0,
-            Rung::Terminate => 1,
-            Rung::Kill => 2,
-        };
         let [grace, kill_after, verify] = [ladder.grace, ladder.kill_after, ladder.verify].map(nanos);
-        let _ = self.socket.tell([packet::END, reason, rung, grace, kill_after, verify]);
+        let _ = self.socket.tell([packet::END, reason, ladder.from.code(), grace, kill_after, verify]);
         self.set_going();
     }
 

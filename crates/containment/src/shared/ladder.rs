@@ -38,6 +38,26 @@ pub enum Rung {
     Kill,
 }
 
+impl Rung {
+    /// How a request to the guardians names it.
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Self::Close => 0,
+            Self::Terminate => 1,
+            Self::Kill => 2,
+        }
+    }
+
+    /// The reverse of [`Rung::code`]; an unknown code is the last rung.
+    pub(crate) fn from_code(code: u64) -> Self {
+        match code {
+            0 => Self::Close,
+            1 => Self::Terminate,
+            _ => Self::Kill,
+        }
+    }
+}
+
 /// The steps of an ending and the patience with each.
 ///
 /// ```
@@ -151,6 +171,28 @@ pub(crate) enum Action {
 }
 
 impl State {
+    /// How the board names it; its deadline is another word there.
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Self::Running => 0,
+            Self::Closing { .. } => 1,
+            Self::Terminating { .. } => 2,
+            Self::Killing { .. } => 3,
+            Self::Ended => 4,
+        }
+    }
+
+    /// The reverse of [`State::code`], with the deadline; an unknown code is `Running`.
+    pub(crate) fn from_code(code: u64, until: Instant) -> Self {
+        match code {
+            1 => Self::Closing { until },
+            2 => Self::Terminating { until },
+            3 => Self::Killing { until },
+            4 => Self::Ended,
+            _ => Self::Running,
+        }
+    }
+
     /// When the state changes by itself.
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {

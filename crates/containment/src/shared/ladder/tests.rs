@@ -129,3 +129,15 @@ fn a_polite_server_sees_no_signal() {
     assert_eq!(action, Action::Close);
     assert_eq!(state.step(&ladder, Event::Empty, 2), (State::Ended, Action::Verify));
 }
+
+#[test]
+fn codes_are_read_back_as_what_was_written() {
+    for rung in [Rung::Close, Rung::Terminate, Rung::Kill] {
+        assert_eq!(Rung::from_code(rung.code()), rung);
+    }
+    let until = 7;
+    let with_deadline = [State::Closing { until }, State::Terminating { until }, State::Killing { until }];
+    for state in with_deadline.into_iter().chain([State::Running, State::Ended]) {
+        assert_eq!(State::from_code(state.code(), until), state);
+    }
+}
