@@ -40,7 +40,9 @@ impl Target {
     fn pin_to(&self, core: &CpuSet) {
         let pid = self.pid.as_raw_pid();
         assert!(chrt(&["--all-tasks", "--batch", "--pid", "0"], self.pid), "{self:?}");
-        for task in std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")).expect("it lives") {
+        for task in
+            std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")).expect("it lives")
+        {
             let task = task.expect("an entry").file_name();
             let task = task.to_str().and_then(|task| task.parse().ok()).and_then(Pid::from_raw);
             sched_setaffinity(task, core).expect("a thread of a process that lives");

@@ -18,6 +18,7 @@ use crate::owner::start_error::{StartError, resource_error, stage_error};
 use crate::owner::stdio::{Direction, Ends};
 use crate::owner::strength::{Layer, Use};
 use crate::owner::texts::{Texts, on_end_argv};
+use crate::process::boot_time::ticks_since_boot;
 use crate::process::identity::{BootId, ProcessIdentity};
 use crate::record::cookie::SessionId;
 use crate::record::runtime_dir::{OwnRecord, RuntimeDir};
@@ -188,7 +189,7 @@ fn write_down(command: &Command, layers: &[Layer]) -> Result<(Record, Made), Sta
         id: SessionId::choose(None, 0),
         label: command.label.clone(),
         owner: ProcessIdentity::of(std::process::id()).map_err(failed)?,
-        started_ticks: sys::now_in_ticks(),
+        started_ticks: ticks_since_boot(),
         pid_namespace: sys::pid_namespace().map_err(failed)?,
         leaf: None,
         on_end: on_end_argv(command)?,

@@ -142,10 +142,16 @@ pub(crate) fn gone(error: &io::Error) -> bool {
 }
 
 pub(crate) fn stat_of(pid: u32) -> io::Result<Stat> {
-    let line = sys::stat_line(pid)
-        .map_err(|error| if gone(&error) { io::ErrorKind::NotFound.into() } else { error })?;
-    Stat::parse(&line)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("cannot read /proc/{pid}/stat")))
+    Stat::parse(&read_stat(pid)?).ok_or_else(|| unreadable(pid))
+}
+
+/// The status line; [`io::ErrorKind::NotFound`] if there is no such process.
+pub(super) fn read_stat(pid: u32) -> io::Result<Vec<u8>> {
+    sys::stat_line(pid).map_err(|error| if gone(&error) { io::ErrorKind::NotFound.into() } else { error })
+}
+
+pub(super) fn unreadable(pid: u32) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read /proc/{pid}/stat"))
 }
 
 impl fmt::Display for ProcessIdentity {

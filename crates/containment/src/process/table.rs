@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::process::identity::{BootId, ProcessIdentity};
+use super::identity::{BootId, ProcessIdentity, read_stat, unreadable};
 use crate::shared::stat::{self, Stat};
 use crate::sys;
 
@@ -26,11 +26,45 @@ pub struct Process {
     pub state: char,
     /// The kernel's short name for it.
     pub name: String,
+    /// Processor time that it has used, its own and the kernel's for it, in clock ticks.
+    pub used_ticks: u64,
+    /// Its resident memory in pages.
+    pub resident_pages: u64,
+    /// It has begun to exit, or at least its first thread has: its files may be closed already.
+    pub is_exiting: bool,
     /// By the rule of `Stat::is_zombie`.
     is_zombie: bool,
 }
 
 impl Process {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if there is none; others if it cannot be told.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let boot = BootId::current()?;
+        let line = read_stat(pid)?;
+        Self::parse(pid, boot, &line).ok_or_else(|| unreadable(pid))
+    }
+
+    fn parse(pid: u32, boot: BootId, line: &[u8]) -> Option<Self> {
+        /// PF_EXITING of the kernel, in the flags, field 9 of proc(5).
+        const EXITING: u64 = 4;
+        let stat = Stat::parse(line)?;
+        Some(Self {
+            identity: ProcessIdentity { pid, start_ticks: stat.ticks, boot },
+            parent: stat.ppid.unsigned_abs(),
+            group: stat.pgrp.unsigned_abs(),
+            session: stat.session.unsigned_abs(),
+            state: char::from(stat.state),
+            name: String::from_utf8_lossy(stat::name(line).unwrap_or_default()).into_owned(),
+            used_ticks: stat::field(line, 14)? + stat::field(line, 15)?,
+            resident_pages: stat::field(line, 24)?,
+            is_exiting: stat::field(line, 9)? & EXITING != 0,
+            is_zombie: stat.is_zombie(),
+        })
+    }
+
     /// Dead, and only waiting to be collected. A process whose first thread has ended is in state `Z` too, and no zombie while
     /// other threads of it live.
     #[must_use]
@@ -64,16 +98,7 @@ impl ProcessTable {
         let mut rows = Vec::new();
         for pid in sys::process_ids()? {
             let Ok(line) = sys::stat_line(pid) else { continue };
-            let Some(stat) = Stat::parse(&line) else { continue };
-            rows.push(Process {
-                identity: ProcessIdentity { pid, start_ticks: stat.ticks, boot },
-                parent: stat.ppid.unsigned_abs(),
-                group: stat.pgrp.unsigned_abs(),
-                session: stat.session.unsigned_abs(),
-                state: char::from(stat.state),
-                name: String::from_utf8_lossy(stat::name(&line).unwrap_or_default()).into_owned(),
-                is_zombie: stat.is_zombie(),
-            });
+            rows.extend(Process::parse(pid, boot, &line));
         }
         Ok(Self { rows })
     }
@@ -109,5 +134,21 @@ impl ProcessTable {
             next += 1;
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_brackets_does_not_shift_the_fields() {
+        let line = b"42 (a) R 1 (b) S 7 42 41 0 -1 4194564 1 2 3 4 50 60 7 8 20 0 1 0 123456 1000 17 rest";
+        let boot = BootId::current().expect("a boot");
+        let row = Process::parse(42, boot, line).expect("a status line");
+        assert_eq!((row.parent, row.group, row.session, row.state), (7, 42, 41, 'S'));
+        assert_eq!((row.used_ticks, row.resident_pages, row.is_exiting), (110, 17, true));
+        assert_eq!((row.identity.start_ticks, &*row.name), (123_456, "a) R 1 (b"));
+        assert_eq!(Process::parse(42, boot, b"42 (cat) S 7"), None);
     }
 }

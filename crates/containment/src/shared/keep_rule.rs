@@ -5,6 +5,8 @@
 //!
 //! Compiled twice, into the library and into the guardian: both read `/proc` in their own way, and judge in this one.
 
+use super::interpreters::{is_interpreter, last_part};
+
 /// What is known of a process.
 pub(crate) struct Program<'a> {
     /// Its executable; `None` if we may not look, which some programs see to (ssh-agent).
@@ -15,18 +17,8 @@ pub(crate) struct Program<'a> {
     pub(crate) args: &'a [u8],
 }
 
-/// The kernel cuts names after so many bytes.
+/// The kernel cuts names after this many bytes.
 const NAME_LENGTH: usize = 15;
-
-/// Programs that are somebody else: what they run is the file named in their arguments.
-const INTERPRETERS: [&[u8]; 22] = [
-    b"sh", b"bash", b"dash", b"zsh", b"ksh", b"busybox", b"node", b"nodejs", b"deno", b"bun", b"python",
-    b"python3", b"perl", b"ruby", b"php", b"lua", b"awk", b"gawk", b"mawk", b"tclsh", b"Rscript", b"gjs",
-];
-
-fn last_part(path: &[u8]) -> &[u8] {
-    path.rsplit(|b| *b == b'/').next().unwrap_or(path)
-}
 
 /// Whether the rule means that process. A process can call itself what it likes (`PR_SET_NAME`), so its short name counts
 /// only where nothing better is to be had, and never alone.
@@ -66,13 +58,6 @@ fn script<'a>(exe: &[u8], args: &'a [u8]) -> Option<&'a [u8]> {
         b"run" if matches!(last_part(exe), b"deno" | b"bun") => operands.next(),
         file => Some(file),
     }
-}
-
-fn is_interpreter(exe: &[u8]) -> bool {
-    let name = last_part(exe);
-    // python3.11 is python3.
-    let stem = name.split(|b| *b == b'.').next().unwrap_or(name);
-    INTERPRETERS.contains(&stem)
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! - `ladder`: close stdin → TERM → KILL → verify, pure;
 //! - `board`: the layout of the memory that owner and guardians share;
 //! - `keep_rule`: whether a process runs a kept program, pure;
+//! - `interpreters`: programs that run the file which their arguments name;
 //! - `stat`: one line of `/proc/PID/stat`, parsed.
 
 pub(crate) mod board;
+pub(crate) mod interpreters;
 pub(crate) mod keep_rule;
 pub(crate) mod ladder;
 pub(crate) mod stat;

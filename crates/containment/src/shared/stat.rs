@@ -61,10 +61,14 @@ pub(crate) fn name(line: &[u8]) -> Option<&[u8]> {
 /// The last field, which of a dead process is its raw wait status.
 #[cfg_attr(not(test), allow(dead_code, reason = "the guardian needs it, the library does not"))]
 pub(crate) fn exit_status(line: &[u8]) -> Option<i32> {
+    i32::try_from(field(line, 52)?).ok()
+}
+
+/// The field with that number of proc(5), from 4 on. The name before the third may hold anything, so they are counted from the last
+/// closing bracket.
+pub(crate) fn field(line: &[u8], of_proc5: usize) -> Option<u64> {
     let close = line.iter().rposition(|b| *b == b')')?;
-    // The state is field 3 of proc(5), the exit code field 52.
-    let status = number(line.get(close + 2..)?.split(|b| *b == b' ').nth(49)?)?;
-    i32::try_from(status).ok()
+    number(line.get(close + 2..)?.split(|b| *b == b' ').nth(of_proc5.checked_sub(3)?)?)
 }
 
 /// A decimal number that fills the whole slice, but for blanks and a line end around it.

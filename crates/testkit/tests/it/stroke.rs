@@ -18,7 +18,8 @@ fn no_one_acts_on_the_death_of_another() {
             command.arg(scratch.path()).stdin(Stdio::null());
             let mut parent = command.spawn().expect("sh");
             wait_for_file(&scratch.join("ready"), DEADLINE);
-            let child = fs::read_to_string(scratch.join("child")).expect("a pid").trim().parse().expect("a pid");
+            let child =
+                fs::read_to_string(scratch.join("child")).expect("a pid").trim().parse().expect("a pid");
             let is_marked = |pid| mark.alive().iter().any(|one| one.pid == pid);
             let targets: Vec<_> = [child, parent.id()]
                 .map(|pid| Target::hold(pid, || is_marked(pid)).expect("it lives"))

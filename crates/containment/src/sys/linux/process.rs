@@ -64,6 +64,12 @@ fn named(signal: i32) -> io::Result<Signal> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} is no signal")))
 }
 
+impl From<ProcessFd> for OwnedFd {
+    fn from(held: ProcessFd) -> Self {
+        held.0
+    }
+}
+
 impl AsFd for ProcessFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::shared::stat::Stat;
 
@@ -82,6 +83,11 @@ pub(crate) fn process_ids() -> io::Result<Vec<u32>> {
 /// `/proc/PID/stat`.
 pub(crate) fn stat_line(pid: u32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/stat"))
+}
+
+/// `/proc/PID/cmdline`: the arguments, with a NUL after each.
+pub(crate) fn command_line(pid: u32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/cmdline"))
 }
 
 /// The name that a process goes by.
@@ -181,9 +187,13 @@ pub(crate) fn now_in_nanos() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Now, on the scale of start times.
-pub(crate) fn now_in_ticks() -> u64 {
+/// Time since boot, suspended time included: the clock of start times.
+pub(crate) fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = rustix::param::clock_ticks_per_second();
-    now.tv_sec.unsigned_abs() * ticks + now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Clock ticks per second.
+pub(crate) fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second()
 }
