@@ -3,7 +3,7 @@
 //! A [`Command`] starts a server *contained*: everything that it ever starts, however it hides (own session, double
 //! fork, cleared environment, closed files), is ended with it, within a stated bound, and the emptiness is proven. It
 //! does not matter how the end comes: [`Contained::end`], a drop, a panic, `process::exit`, or a SIGKILL of this process.
-//! Nobody else is ever signalled.
+//! No process outside of the session is ever signalled.
 //!
 //! ```
 //! use moored_containment::{Command, Ladder, Stdio};

@@ -126,7 +126,7 @@ fn run_on_end(session: &Session, texts: &Texts) {
 /// In the child: a session of its own, no input and no output, and nothing of ours.
 fn become_on_end(texts: &Texts, guardian: i32) {
     call::setsid();
-    // If we are killed it is run again by whoever comes next; two at once would be in each other's way.
+    // If we are killed, the other guardian or the next sweep runs it again; two at once would be in each other's way.
     if call::die_with_parent().is_err() || call::getppid() != guardian {
         return;
     }

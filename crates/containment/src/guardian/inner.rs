@@ -33,11 +33,11 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
     }
     board.set(Word::TreeDone, 1);
     if is_over(outer) {
-        // Nobody else is left to do it.
+        // The outer guardian is dead: its last duties are ours.
         finish::conclude(&session);
         call::send(session.owner_socket, &[packet::ENDED], None);
     } else {
-        // Should somebody have stopped it: it has work to do now.
+        // It may have been stopped, and has work to do now.
         let _ = call::pidfd_send(outer, call::SIGCONT);
     }
     0
@@ -69,7 +69,7 @@ fn start(session: &Session, map_to: Option<[u64; 2]>) -> Result<i32, Errno> {
     }
     if board.has(Word::Flags, flag::STRICT) {
         board.set(Word::Stage, stage::NAMESPACE);
-        // There is nobody here yet, and our maps have to be written.
+        // The server is not started yet, and our maps have to be written.
         call::let_others_look(true);
         settle_namespace(map_to)?;
         call::let_others_look(false);

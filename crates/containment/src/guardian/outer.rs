@@ -40,7 +40,7 @@ pub(crate) fn run(session: Session) -> i32 {
     // Only root may make a PID namespace without a user namespace around it.
     let map_to = (strict && call::getuid() != 0).then(|| [call::getuid(), call::getgid()].map(u64::from));
     let namespaces = if strict { Namespaces::strict(map_to.is_some()) } else { Namespaces::NONE };
-    // Somebody may stop both of us and kill one: the kernel lets the other one go on then, in either direction.
+    // A server may stop both guardians and kill one: the kernel sends SIGCONT to the other one then, in either direction.
     let fork = || fork::fork(namespaces, ParentWaits::No, AtDeath::Continue, None);
     let made = call::pidfd_open(call::getpid()).and_then(|own| fork().map(|forked| (own, forked)));
     match made {
@@ -78,7 +78,7 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
             && let Some(signals) = signals
         {
             drain(signals);
-            // Somebody who may signal us stopped the inner guardian; a stopped one guards nothing.
+            // A process that may signal us stopped the inner guardian; a stopped one guards nothing.
             let _ = call::kill(inner, call::SIGCONT);
         }
         if stuck_at.is_some_and(|at| call::now() >= at) {
@@ -123,7 +123,7 @@ pub(crate) fn drain(signals: Fd) {
     while call::read(signals, &mut records).is_ok_and(|n| n == records.len()) {}
 }
 
-/// Collects what has ended, the inner guardian among it if nobody holds it back.
+/// Collects what has ended, the inner guardian among it unless a debugger holds it back.
 fn reap(session: &Session, inner: i32) {
     loop {
         match call::wait_any() {

@@ -59,8 +59,8 @@ impl Session {
         ]
     }
 
-    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us. And nobody
-    /// whom we start shall have what is ours.
+    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us. And no
+    /// process that we start shall have what is ours.
     pub(crate) fn close_all_else(&self) {
         let ours = self.files();
         ours.into_iter().flatten().for_each(call::close_on_exec);

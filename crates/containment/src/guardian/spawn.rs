@@ -31,7 +31,7 @@ pub(crate) fn spawn(session: &Session) -> Result<i32, Errno> {
                 board.add_bits(Word::Layers, layer::CGROUP);
             }
             board.set(Word::ServerPid, pid as u64);
-            // It may have ended already, but nobody has reaped it: the line is still there.
+            // It may have ended already, but we have not reaped it: the line is still there.
             board.set(Word::ServerTicks, proc::stat(pid).map_or(0, |stat| stat.ticks));
             board.set(Word::Stage, stage::RUNNING);
             call::send(session.owner_socket, &[packet::STARTED], Some(pidfd));
@@ -75,7 +75,7 @@ fn prepare(session: &Session, guardian: i32) -> Result<Program, Errno> {
     call::setsid();
     call::die_with_parent()?;
     if call::getppid() != guardian {
-        // It died before the line above: then nobody would tell us any more.
+        // It died before the line above, so PR_SET_PDEATHSIG would not tell us any more.
         return Err(Errno::SRCH);
     }
     let cookie = board.get(Word::Cookie);

@@ -1,7 +1,7 @@
 //! The loop that runs the ladder: the same for the inner guardian and for an outer one that had to take over.
 //!
 //! Each turn: collect what has ended, let time pass, do what the ladder says (`act`), wait for the next thing to happen.
-//! The ladder's state is written on the board at each step, so that whoever goes on goes on from there.
+//! The ladder's state is written on the board at each step, so that the other guardian goes on from there.
 
 use core::time::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The inner guardian's: nobody has asked for an end yet.
+    /// The inner guardian's: no end was asked for yet.
     pub(crate) fn begin(session: Session, server: i32, outer: Fd) -> Self {
         let ladder = default_ladder(&session);
         let watch = Self::new(session, server, Some(outer), ladder, State::Running);
@@ -235,10 +235,10 @@ impl Watch {
             self.learn_status_of_held_server();
         }
         if server_lived && self.server == 0 {
-            // It left somebody behind; had it not, nobody would have to be asked to end.
+            // It left children behind; had it not, `Empty` would have been fed above.
             self.feed(Event::ServerExited);
         }
-        // The dead who are only not collected yet are no proof of anything.
+        // While there are dead children to collect, the list of children proves nothing.
         if !self.in_a_hurry && (self.looks_for_kept() || matches!(self.state, State::Killing { .. })) {
             self.look_who_is_left();
         }
@@ -294,7 +294,7 @@ impl Watch {
     }
 }
 
-/// The ladder that the owner left for an end that nobody asks for.
+/// The ladder that the owner left for an end that it did not ask for.
 fn default_ladder(session: &Session) -> Ladder {
     let time = |word| Duration::from_nanos(session.board.get(word));
     Ladder {

@@ -86,7 +86,7 @@ impl Contained {
         self.link.strength()
     }
 
-    /// Sends a signal to the server itself, never to anybody who got its number later.
+    /// Sends a signal to the server itself, never to another process that got its number later.
     ///
     /// # Errors
     /// If it has ended, or the signal is none.
@@ -113,7 +113,7 @@ impl Contained {
     /// How the server ended, if it has. What else it started is being ended then.
     ///
     /// # Errors
-    /// If nobody lived to see it.
+    /// If both guardians were killed before they saw it.
     pub fn try_wait(&mut self) -> Result<Option<ServerExit>, EndError> {
         self.link.try_exit()
     }
@@ -122,7 +122,7 @@ impl Contained {
     /// Cancel safe.
     ///
     /// # Errors
-    /// If nobody lived to see it.
+    /// If both guardians were killed before they saw it.
     pub async fn wait(&mut self) -> Result<ServerExit, EndError> {
         self.link.hear()?;
         loop {
@@ -182,7 +182,7 @@ impl Contained {
             match tokio::time::timeout(left.min(SET_GOING_EVERY), self.wait_ended()).await {
                 Ok(report) => return Some(report),
                 Err(_) if left.is_zero() => return None,
-                Err(_) => self.link.set_going(),
+                Err(_) => self.link.resume_guardians(),
             }
         }
     }
@@ -245,7 +245,7 @@ macro_rules! async_end {
 
         impl $name {
             fn new(fd: OwnedFd) -> io::Result<Self> {
-                // The pipe is ours alone, so nobody else is surprised by this.
+                // The pipe is ours alone, so no other process is surprised by this.
                 sys::set_nonblocking(fd.as_fd())?;
                 sys::watch(fd, $interest).map(Self)
             }

@@ -182,7 +182,7 @@ impl Command {
         self.layer(Layer::Pidns, Use::Required)
     }
 
-    /// The ladder for an end that nobody asks for: the owner died, or a guardian did.
+    /// The ladder for an end that was not asked for: the owner died, or a guardian did.
     pub fn ladder(&mut self, ladder: Ladder) -> &mut Self {
         self.ladder = ladder;
         self
@@ -197,7 +197,7 @@ impl Command {
 
     /// A program that is meant to live on when the session ends, with all that is below it then: a path, or the last
     /// part of one. What it started and left without a parent cannot be told from the rest of the tree. A sealed or
-    /// strict containment cannot spare anybody and refuses it.
+    /// strict containment cannot spare a process and refuses it.
     pub fn keep(&mut self, program: impl AsRef<OsStr>) -> &mut Self {
         let program = program.as_ref();
         // The kernel knows a program by its own place, not by a link to it.

@@ -65,7 +65,7 @@ impl Contained {
         self.link.strength()
     }
 
-    /// Sends a signal to the server itself, never to anybody who got its number later.
+    /// Sends a signal to the server itself, never to another process that got its number later.
     ///
     /// # Errors
     /// If it has ended, or the signal is none.
@@ -82,7 +82,7 @@ impl Contained {
     /// How the server ended, if it has. What else it started is being ended then.
     ///
     /// # Errors
-    /// If nobody lived to see it.
+    /// If both guardians were killed before they saw it.
     pub fn try_wait(&mut self) -> Result<Option<ServerExit>, EndError> {
         self.link.try_exit()
     }
@@ -91,7 +91,7 @@ impl Contained {
     /// that too.
     ///
     /// # Errors
-    /// If nobody lived to see it.
+    /// If both guardians were killed before they saw it.
     pub fn wait(&mut self) -> Result<ServerExit, EndError> {
         loop {
             if let Some(exit) = self.try_wait()? {

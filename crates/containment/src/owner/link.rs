@@ -25,7 +25,7 @@ use crate::sys::{self, Heard};
 
 /// How much longer than its own bound an ending may take, before a guardian counts as stuck.
 const SLACK: Duration = Duration::from_secs(3);
-/// How often, while an end is waited for, guardians are set going that somebody may have stopped.
+/// How often, while an end is waited for, guardians that may have been stopped get SIGCONT.
 pub(crate) const SET_GOING_EVERY: Duration = Duration::from_millis(100);
 
 /// Why there is no report, or no status.
@@ -33,29 +33,29 @@ pub(crate) const SET_GOING_EVERY: Duration = Duration::from_millis(100);
 #[non_exhaustive]
 pub enum EndError {
     /// Both guardians were killed, and with them went the knowledge of how the server ended.
-    #[error("nobody lived to see how the server of session `{session}` ended")]
+    #[error("both guardians of session `{session}` were killed before they saw how its server ended")]
     StatusLost {
-        /// Which.
+        /// The session's id.
         session: SessionId,
     },
     /// The guardians neither ended the tree nor died.
     #[error("the guardians of session `{session}` do not answer")]
     Stuck {
-        /// Which.
+        /// The session's id.
         session: SessionId,
     },
     /// This process is not the one that started the session, but a fork of it.
     #[error("session `{session}` belongs to another process")]
     NotOwner {
-        /// Which.
+        /// The session's id.
         session: SessionId,
     },
     /// Something else.
     #[error("failed to hear from the guardians of session `{session}`")]
     Io {
-        /// Which.
+        /// The session's id.
         session: SessionId,
-        /// The kernel's word.
+        /// What the kernel said.
         source: io::Error,
     },
 }
@@ -148,12 +148,12 @@ impl Link {
         Signaller::new(Arc::clone(&self.server))
     }
 
-    /// How the server ended, if it has and somebody saw it.
+    /// How the server ended, if it has and a guardian saw it.
     pub(crate) fn exit(&self) -> Option<ServerExit> {
         ServerExit::from_word(self.shared.board().get(Word::ServerStatus))
     }
 
-    /// The same, with what was said since; an error if nobody lived to see it.
+    /// The same, with what was said since; an error if both guardians were killed before they saw it.
     pub(crate) fn try_exit(&mut self) -> Result<Option<ServerExit>, EndError> {
         self.hear()?;
         match (self.exit(), self.report()) {
@@ -198,16 +198,16 @@ impl Link {
         self.shared.board().set_once(Word::Reason, reason);
     }
 
-    /// Asks for an end. A guardian that somebody stopped is set going; one that is gone is noticed by [`Link::hear`].
+    /// Asks for an end. A guardian that was stopped gets SIGCONT; one that is gone is noticed by [`Link::hear`].
     pub(crate) fn ask(&self, reason: u64, ladder: &Ladder) {
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let [grace, kill_after, verify] = [ladder.grace, ladder.kill_after, ladder.verify].map(nanos);
         let _ = self.socket.tell([packet::END, reason, ladder.from.code(), grace, kill_after, verify]);
-        self.set_going();
+        self.resume_guardians();
     }
 
-    /// Lets guardians go on that somebody has stopped, as often as it takes.
-    pub(crate) fn set_going(&self) {
+    /// SIGCONT to both guardians: one that was stopped goes on, the other does not notice.
+    pub(crate) fn resume_guardians(&self) {
         const SIGCONT: i32 = 18;
         for guardian in [Some(self.outer.process()), self.inner.as_ref()].into_iter().flatten() {
             let _ = guardian.send(SIGCONT);
@@ -261,7 +261,7 @@ impl Link {
             if left.is_zero() {
                 return Ok(false);
             }
-            self.set_going();
+            self.resume_guardians();
         }
     }
 
@@ -301,7 +301,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.owns() && self.report.is_none() {
-            // There is nobody to tell: the guardians go on without us if this fails.
+            // An error changes nothing: the guardians go on without us if this fails.
             let _ = self.end_dropped();
         }
     }

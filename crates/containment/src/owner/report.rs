@@ -87,7 +87,7 @@ pub enum StepName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Step {
-    /// Which.
+    /// The step.
     pub name: StepName,
     /// How long, in milliseconds where it is written down.
     #[cfg_attr(feature = "serde", serde(rename = "took_ms", with = "millis"))]
@@ -138,7 +138,7 @@ impl Proof {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum SurvivorReason {
-    /// The kernel does not let us signal it: it runs as somebody else.
+    /// The kernel does not let us signal it: it runs as another user.
     NotPermitted,
     /// It is in uninterruptible sleep, and dies when it wakes.
     Uninterruptible,
@@ -152,9 +152,9 @@ pub enum SurvivorReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Survivor {
-    /// Who.
+    /// The process.
     pub process: ProcessIdentity,
-    /// Why.
+    /// Why it is still there.
     pub reason: SurvivorReason,
 }
 
@@ -167,7 +167,7 @@ pub struct EndReport {
     pub session: SessionId,
     /// Why it ended.
     pub reason: EndReason,
-    /// How the server itself ended; `None` if nobody lived to see it.
+    /// How the server itself ended; `None` if both guardians were killed before they saw it.
     pub status: Option<ServerExit>,
     /// Each step that was taken, in order.
     pub steps: Vec<Step>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::sys;
 
 /// Signals a contained server, or all of its process group. It holds the server by pidfd, so a signal never reaches
-/// anybody who got its number later; it keeps nothing alive, and may outlive the session.
+/// another process that got its number later; it keeps nothing alive, and may outlive the session.
 ///
 /// ```
 /// use moored_containment::{Command, Ladder, Stdio};
@@ -39,7 +39,7 @@ impl Signaller {
     /// without a doubt about who is meant: there it goes to the server alone.
     ///
     /// # Errors
-    /// If nobody is left in the group, or the signal is none.
+    /// If no process is left in the group, or the signal is none.
     pub fn group(&self, signal: i32) -> io::Result<()> {
         self.0.send_to_group(signal)
     }

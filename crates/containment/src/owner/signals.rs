@@ -2,7 +2,7 @@
 
 use crate::sys;
 
-/// Lets every signal reach this thread, and those that it starts. Whoever started this program may have blocked some, and
+/// Lets every signal reach this thread, and those that it starts. The program that started this one may have blocked some, and
 /// that is inherited: an owner whose SIGTERM is blocked would never hear that it is to end. To be called when handlers are in
 /// place: what was sent meanwhile comes at once. The servers have nothing blocked in any case.
 pub fn unblock_signals() {

@@ -71,7 +71,7 @@ pub enum StartError {
         /// Why not.
         why: String,
     },
-    /// A kept program and a layer that cannot spare anybody.
+    /// A kept program and a layer that cannot spare a process.
     #[error("failed to contain `{program}`: {layer} cannot spare anybody, so nothing can be kept")]
     KeepImpossible {
         /// As it was given.
@@ -87,7 +87,7 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
-    /// `/proc` shows the processes of another PID namespace, so that nobody below us could be told from a stranger.
+    /// `/proc` shows the processes of another PID namespace, so that our descendants could not be told from other processes.
     #[error(
         "failed to start `{program}`: /proc belongs to another PID namespace (mount it anew: `mount -t proc proc /proc`)"
     )]

@@ -107,7 +107,7 @@ fn candidates(program: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     path.as_bytes().split(|b| *b == b':').map(|part| folder(part).join(program)).collect()
 }
 
-/// The `on_end` command with its program resolved now: later there may be nobody to tell that it is missing.
+/// The `on_end` command with its program resolved now: later the owner may be dead, and could not be told that it is missing.
 pub(crate) fn on_end_argv(command: &Command) -> Result<Vec<OsString>, StartError> {
     let Some((program, rest)) = command.on_end.split_first() else { return Ok(Vec::new()) };
     let path = std::env::var_os("PATH");

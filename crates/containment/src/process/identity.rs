@@ -87,10 +87,10 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Whoever has this number now.
+    /// The process that has this number now.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if nobody has it; others if it cannot be told.
+    /// [`io::ErrorKind::NotFound`] if there is none; others if it cannot be told.
     pub fn of(pid: u32) -> io::Result<Self> {
         let stat = stat_of(pid)?;
         Ok(Self { pid, start_ticks: stat.ticks, boot: BootId::current()? })
@@ -115,7 +115,7 @@ impl ProcessIdentity {
     /// looked at is what is held.
     ///
     /// Start ticks are 10 ms wide, so a process that ended within its first 10 ms may have a successor of the same number
-    /// and ticks. Whoever signals by this must know something more of the process: its cookie, its name, its parent
+    /// and ticks. A caller that signals by this must know something more of the process: its cookie, its name, its parent
     /// (docs/design/identity.md).
     pub(crate) fn hold(&self) -> io::Result<Option<sys::ProcessFd>> {
         let held = match sys::ProcessFd::open(self.pid) {

@@ -118,7 +118,7 @@ impl ProcessTable {
     #[must_use]
     pub fn descendants(&self, root: &ProcessIdentity) -> Vec<&Process> {
         if self.get(root).is_none() {
-            // Whoever has that number now is somebody else, with other children.
+            // The number is another process's now, which has other children.
             return Vec::new();
         }
         let mut children: HashMap<u32, Vec<&Process>> = HashMap::new();

@@ -26,7 +26,7 @@ use std::str::FromStr;
 )]
 pub struct SessionId(u64);
 
-/// Tells our values from any limit that somebody set on purpose.
+/// Tells our values from any limit that was set on purpose.
 const TOP: u64 = 1 << 61;
 /// Marks a name that is no cookie.
 const NO_COOKIE: u64 = 1 << 62;

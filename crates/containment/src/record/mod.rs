@@ -5,7 +5,7 @@
 //! - `cookie`: the mark that every process of a session carries;
 //! - `passwd`: a user's home where `$HOME` is not to be trusted.
 //!
-//! What is done about a record that nobody keeps is in `sweep/`.
+//! What is done about a record whose owner and guardians are dead is in `sweep/`.
 
 pub(crate) mod cookie;
 pub(crate) mod passwd;

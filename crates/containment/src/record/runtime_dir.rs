@@ -182,7 +182,7 @@ impl OwnRecord {
         self.file.as_ref().map(|file| file.as_fd())
     }
 
-    /// Adds who was started, and lets go: from here on the guardians alone hold the lock.
+    /// Adds the processes that were started, and lets go: from here on the guardians alone hold the lock.
     pub(crate) fn bind(&mut self, processes: &[ProcessIdentity]) {
         let Some(mut file) = self.file.take() else { return };
         let lines: String = processes.iter().map(|p| format!("process {}\n", Pair(*p))).collect();
@@ -212,7 +212,7 @@ pub struct FoundRecord {
 
 impl FoundRecord {
     fn open(path: PathBuf) -> io::Result<Option<Self>> {
-        let mut file = match sys::open_plain(&path) {
+        let mut file = match sys::open_regular_file(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -235,7 +235,7 @@ impl FoundRecord {
         if !self.is_current() {
             return Ok(false);
         }
-        // And a guardian may have written its last lines: who is kept, and that it is over.
+        // And a guardian may have written its last lines: the kept processes, and that it is over.
         match read_record(&mut self.file)? {
             Some(record) => self.record = record,
             None => return Ok(false),
@@ -243,7 +243,7 @@ impl FoundRecord {
         Ok(true)
     }
 
-    /// Who has locked it, of those that can be seen and, outside of the first PID namespace, that are alive.
+    /// The processes that have locked it, of those that can be seen and, outside of the first PID namespace, that are alive.
     pub(crate) fn lockers(&self) -> io::Result<Vec<u32>> {
         sys::lockers(self.file.metadata()?.ino())
     }

@@ -16,13 +16,13 @@ use crate::record::cookie::SessionId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Which session.
+    /// The session's id.
     pub id: SessionId,
     /// What its owner calls it.
     pub label: String,
-    /// Who started it.
+    /// The process that started it.
     pub owner: ProcessIdentity,
-    /// When, in clock ticks since boot: nothing of the session is older.
+    /// When it started, in clock ticks since boot: no process of the session is older.
     pub started_ticks: u64,
     /// The PID namespace in which the numbers of this record mean something.
     pub pid_namespace: u64,

@@ -26,7 +26,7 @@ pub(crate) enum Word {
     Flags,
     /// The session's mark in RLIMIT_LOCKS, 0 for none.
     Cookie,
-    /// The ladder for an end that nobody with another one asked for.
+    /// The ladder for an end that the owner did not ask for with another one.
     Grace,
     KillAfter,
     Verify,

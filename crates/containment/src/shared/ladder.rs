@@ -91,7 +91,7 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// Begins with SIGTERM: for an owner who was itself told to end.
+    /// Begins with SIGTERM: for an owner that was itself told to end.
     #[must_use]
     pub fn terminate() -> Self {
         Self { from: Rung::Terminate, ..Self::default() }
@@ -132,7 +132,7 @@ pub(crate) type Instant = u64;
 /// How far an ending has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody has asked for an end.
+    /// No end was asked for yet.
     Running,
     /// The server's input is closed; it has until then.
     Closing { until: Instant },
@@ -147,7 +147,7 @@ pub(crate) enum State {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Somebody asks for an end that begins at this rung.
+    /// The owner, or the death of a keeper, asks for an end that begins at this rung.
     End(Rung),
     /// The server itself has ended.
     ServerExited,
@@ -212,7 +212,7 @@ impl State {
             (Self::Running, Event::End(Rung::Close)) => close(ladder, now),
             (Self::Running, Event::End(Rung::Terminate) | Event::ServerExited) => terminate(ladder, now),
             (_, Event::End(Rung::Kill)) if !matches!(self, Self::Killing { .. }) => kill(ladder, now),
-            // Time alone ends nothing that nobody asked to end.
+            // While no end was asked for, time alone ends nothing.
             (Self::Running, Event::Tick | Event::Hopeless | Event::End(Rung::Kill)) => {
                 (self, Action::Nothing)
             }

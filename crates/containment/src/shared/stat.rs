@@ -64,8 +64,8 @@ pub(crate) fn exit_status(line: &[u8]) -> Option<i32> {
     i32::try_from(field(line, 52)?).ok()
 }
 
-/// The field with that number of proc(5), from 4 on. The name before the third may hold anything, so they are counted from the last
-/// closing bracket.
+/// The field with that number of proc(5), from 4 on. The name before the third may hold anything, so they are counted from the
+/// last closing bracket.
 pub(crate) fn field(line: &[u8], of_proc5: usize) -> Option<u64> {
     let close = line.iter().rposition(|b| *b == b')')?;
     number(line.get(close + 2..)?.split(|b| *b == b' ').nth(of_proc5.checked_sub(3)?)?)

@@ -1,7 +1,8 @@
 //! What a crash of everything left: found by record, cookie and identity, and ended.
 //!
 //! What is left of a session whose owner and guardians are all dead (`life`) carries its cookie. The plan is pure (`plan`); the
-//! execution looks again (`look`) before every signal, and goes on until two looks in a row find nothing. A process without the cookie is never touched, whatever else speaks for it.
+//! execution looks again (`look`) before every signal, and goes on until two looks in a row find nothing. A process
+//! without the cookie is never touched, whatever else speaks for it.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::record::cookie::SessionId;
 use crate::record::runtime_dir::{FoundRecord, RuntimeDir};
 use crate::record::session_record::Record;
 use crate::sweep::life::{is_dead, is_elsewhere};
-use crate::sweep::look::{CleanLooks, look};
+use crate::sweep::look::{EmptyScanStreak, look};
 use crate::sweep::plan::targets;
 use crate::sys;
 
@@ -30,15 +31,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SweptSession {
-    /// Which.
+    /// The session's id.
     pub session: SessionId,
     /// What its owner called it.
     pub label: String,
-    /// Who was ended.
+    /// Its processes that were ended.
     pub ended: Vec<ProcessIdentity>,
-    /// Who was left alone, because it was meant to live on.
+    /// Its processes that were left alone, because they are meant to live on.
     pub kept: Vec<ProcessIdentity>,
-    /// Who should be gone and is not.
+    /// Its processes that should be gone and are not.
     pub survivors: Vec<Survivor>,
     /// How the session's `on_end` command ended, if there was one to run.
     pub on_end: Option<ServerExit>,
@@ -206,7 +207,7 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
         survivors: Vec::new(),
         on_end: None,
     };
-    let mut clean = CleanLooks::default();
+    let mut clean = EmptyScanStreak::default();
     let mut asked: Vec<ProcessIdentity> = Vec::new();
     let mut strikes = 0;
     while !clean.are_enough() {
@@ -214,7 +215,7 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
         // What stands still cannot fork behind our back; it can be killed all the same.
         let _frozen = leaf.filter(|_| killing).map(Frozen::new);
         let seen = look(record, |marked| {
-            // At sight, while it is there; who is below a kept one can only be told when all have been seen.
+            // At sight, while it is there; which ones are below a kept one can only be told when all have been seen.
             let spares_nobody = record.keep.is_empty() && record.kept.is_empty();
             let is_target = || !targets(record, &[*marked], live).is_empty();
             if killing && spares_nobody && is_target() && signal(record, &marked.identity, SIGKILL).is_ok() {
@@ -228,10 +229,10 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
             }
         }
         if left.is_empty() {
-            clean.add(seen.blurred);
+            clean.add(seen.raced);
             continue;
         }
-        clean = CleanLooks::default();
+        clean = EmptyScanStreak::default();
         swept.survivors.clear();
         for process in left {
             if !killing && asked.contains(&process) {
@@ -244,7 +245,7 @@ fn end_targets(record: &Record, live: &[SessionId], leaf: Option<&sys::Leaf>) ->
             }
             note(&mut swept, process, result);
         }
-        // A look can take seconds on a machine that is full; nobody is given up before he was struck.
+        // A look can take seconds on a machine that is full; no process is given up before it was sent SIGKILL.
         strikes += u32::from(killing);
         if began.elapsed() >= GIVE_UP_AFTER && strikes >= 3 {
             break;
@@ -273,7 +274,7 @@ fn note(swept: &mut SweptSession, process: ProcessIdentity, result: io::Result<(
 }
 
 /// Holds the process first, then looks again at who it is and what it carries, and signals it only if it is alive after
-/// that: then what was read by its number was about it. The cookie is the proof; nobody outside the session has it.
+/// that: then what was read by its number was about it. The cookie is the proof; no process outside the session has it.
 fn signal(record: &Record, process: &ProcessIdentity, signal: i32) -> io::Result<()> {
     let Some(held) = process.hold()? else { return Err(io::ErrorKind::NotFound.into()) };
     match sys::cookie_of(process.pid)? {

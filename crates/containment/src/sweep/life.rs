@@ -1,8 +1,8 @@
-//! Whether a session still has somebody who keeps it: its owner, or a guardian.
+//! Whether a session still has a keeper: its owner, or a guardian.
 //!
 //! The guardians hold the record's lock, so a lock that can be taken means that they are gone. A lock that cannot be taken
-//! means little by itself: anybody of this user can hold it, what is left of the session too. Then those on record are
-//! asked for, by identity. This file decides who is dead; what is done about it is `sweep`'s.
+//! means little by itself: any process of this user can hold it, also one that is left of the session. Then the processes on
+//! record are looked up, by identity. This file decides which sessions are dead; what is done about them is in `execution`.
 
 use std::io;
 
@@ -29,7 +29,7 @@ pub(crate) fn is_dead(found: &mut FoundRecord) -> io::Result<bool> {
     let mut all_dead = true;
     for guardian in guardians {
         all_dead &= !guardian.is_alive()?;
-        set_going(guardian)?;
+        resume_if_stopped(guardian)?;
     }
     // They may have let go of it just now, with their last lines written.
     Ok(all_dead && (found.claim()? || found.read_again()? && !is_anothers(found)?))
@@ -40,8 +40,8 @@ pub(crate) fn is_elsewhere(record: &Record) -> io::Result<bool> {
     Ok(record.owner.boot == BootId::current()? && record.pid_namespace != sys::pid_namespace()?)
 }
 
-/// A guardian that somebody stopped does not see that its owner is dead. It goes on with its work then.
-fn set_going(guardian: &ProcessIdentity) -> io::Result<()> {
+/// SIGCONT to a guardian that was stopped: it has not seen that its owner is dead.
+fn resume_if_stopped(guardian: &ProcessIdentity) -> io::Result<()> {
     const SIGCONT: i32 = 18;
     if let Some(held) = guardian.hold()?
         && is_guardian(guardian.pid)
@@ -53,13 +53,13 @@ fn set_going(guardian: &ProcessIdentity) -> io::Result<()> {
     Ok(())
 }
 
-/// By the name that a guardian gives itself: anybody of this user can write a record, and name whom it likes.
+/// By the name that a guardian gives itself: any process of this user can write a record that names another process.
 fn is_guardian(pid: u32) -> bool {
     sys::name_of(pid).is_ok_and(|name| matches!(&*name, b"moored-outer" | b"moored-inner"))
 }
 
-/// Whether the lock is in the hand of somebody alive who is not what is left of the session: another sweep. Whoever took
-/// it and died has left it to a fork, which no sweep does.
+/// Whether a live process outside of the session has the lock: another sweep. A process that took the lock and died has left
+/// it to a fork, which no sweep does.
 fn is_anothers(found: &FoundRecord) -> io::Result<bool> {
     for pid in found.lockers()? {
         match sys::cookie_of(pid) {

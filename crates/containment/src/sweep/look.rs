@@ -1,10 +1,10 @@
 //! Looking for what is left of a session among all processes, some of which never stand still.
 //!
-//! A look lists all processes and then reads each one's mark. It is sharp if nobody was born while the list was read, and
-//! nobody of the list was gone, or a zombie of the session, when its turn came. Then it misses nobody: whoever of the session
-//! lived when the list was complete is in the list, and is seen. Else it is blurred, and proves little: whoever forks and
-//! exits all the time may be nowhere when one looks there. So it begins with the newest processes, takes one file for each
-//! that is not of the session, and goes where numbers are given out before it says "nobody".
+//! A look lists all processes and then reads each one's mark. It is stable if no process was born while the list was read, and
+//! no listed process was gone, or a zombie of the session, when its turn came. Then it misses none: every process of the session
+//! that lived when the list was complete is in the list, and is seen. Else it raced with births or deaths, and proves little: a
+//! process that forks and exits all the time may be missed each time. So a look begins with the newest processes, reads one file
+//! for each that is not of the session, and looks where numbers are given out before it says that there is none.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,28 +18,28 @@ use crate::sys;
 /// One look at all processes.
 pub(crate) struct Look {
     pub(crate) marked: Vec<Marked>,
-    /// Somebody ended or was born while we looked, and may have been missed.
-    pub(crate) blurred: bool,
+    /// A process ended or was born while we looked, and may have been missed.
+    pub(crate) raced: bool,
 }
 
 /// Looks at every process, and tells `seen` of each that carries a mark of the session the moment it is seen: some are gone
 /// the next.
 pub(crate) fn look(record: &Record, mut seen: impl FnMut(&Marked)) -> io::Result<Look> {
-    let mut look = Look { marked: Vec::new(), blurred: false };
+    let mut look = Look { marked: Vec::new(), raced: false };
     let (mut pids, still) = list()?;
-    look.blurred |= !still;
-    // The newest first: whoever forks and exits all the time is gone by the time an old one has been looked at.
+    look.raced |= !still;
+    // The newest first: a process that forks and exits all the time is gone by the time the old ones have been looked at.
     pids.sort_unstable_by(|a, b| b.cmp(a));
     for pid in pids {
         look.at(record, pid, &mut seen)?;
     }
-    if look.blurred && targets(record, &look.marked, &[]).is_empty() {
+    if look.raced && targets(record, &look.marked, &[]).is_empty() {
         look.hunt(record, &mut seen)?;
     }
     Ok(look)
 }
 
-/// All processes, and whether nobody was born while they were listed: one who was, and who bore it and is gone, may both be
+/// All processes, and whether none was born while they were listed: a new process, and its parent that is gone, may both be
 /// missing from the list.
 fn list() -> io::Result<(Vec<u32>, bool)> {
     const TIMES: u32 = 10;
@@ -63,8 +63,8 @@ impl Look {
             Ok(Some(cookie)) if record.id.covers(cookie) => cookie,
             Ok(_) => return Ok(()),
             Err(error) => {
-                // Gone, or about to be: who knows what it was. One at whom we may not look is not ours.
-                self.blurred |= error.kind() != io::ErrorKind::PermissionDenied;
+                // Gone, or about to be: it may have been one of the session. One that we may not look at is not ours.
+                self.raced |= error.kind() != io::ErrorKind::PermissionDenied;
                 return Ok(());
             }
         };
@@ -76,8 +76,8 @@ impl Look {
                 seen(&marked);
                 self.marked.push(marked);
             }
-            Ok(stat) => self.blurred |= stat.is_zombie(),
-            Err(_) => self.blurred = true,
+            Ok(stat) => self.raced |= stat.is_zombie(),
+            Err(_) => self.raced = true,
         }
         Ok(())
     }
@@ -114,25 +114,25 @@ fn may_be_ours(pid: u32) -> bool {
     sys::own_user() == 0 || sys::status_uid(pid).is_ok_and(|uid| uid == sys::own_user())
 }
 
-/// How many looks in a row have found nobody, and how many of these were sharp. Two sharp ones are enough; on a machine
-/// where somebody always comes or goes, many blurred ones have to do.
+/// Consecutive looks that found no process of the session, and how many of these were stable. Two stable ones are enough; on a
+/// machine where processes always come and go, many that raced have to do.
 #[derive(Default)]
-pub(crate) struct CleanLooks {
-    sharp: u32,
+pub(crate) struct EmptyScanStreak {
+    stable: u32,
     all: u32,
 }
 
-impl CleanLooks {
-    const SHARP_ENOUGH: u32 = 2;
+impl EmptyScanStreak {
+    const STABLE_ENOUGH: u32 = 2;
     /// A lineage that hops all the time was once missed by thirty, on a machine where others were born all the time too.
-    const BLURRED_ENOUGH: u32 = 80;
+    const RACED_ENOUGH: u32 = 80;
 
-    pub(crate) fn add(&mut self, blurred: bool) {
+    pub(crate) fn add(&mut self, raced: bool) {
         self.all += 1;
-        self.sharp = if blurred { 0 } else { self.sharp + 1 };
+        self.stable = if raced { 0 } else { self.stable + 1 };
     }
 
     pub(crate) fn are_enough(&self) -> bool {
-        self.sharp >= Self::SHARP_ENOUGH || self.all >= Self::BLURRED_ENOUGH
+        self.stable >= Self::STABLE_ENOUGH || self.all >= Self::RACED_ENOUGH
     }
 }

@@ -1,4 +1,4 @@
-//! Whom a sweep is about: pure, from a record and a look at all processes.
+//! Which processes a sweep is about: pure, from a record and a look at all processes.
 
 use crate::process::identity::ProcessIdentity;
 use crate::record::cookie::SessionId;

@@ -11,8 +11,8 @@ const SIGKILL: i32 = 9;
 
 impl Link {
     /// A guardian says that it has finished: the report is on the board, and the outer guardian is collected. One that
-    /// says so and stays is stuck, or somebody else has said it: it is killed, and unless the report is there, the inner
-    /// guardian sees that and ends the tree.
+    /// says so and stays is stuck, or a process that has its socket has said it: it is killed, and unless the report
+    /// is there, the inner guardian sees that and ends the tree.
     pub(super) fn conclude(&mut self) {
         if !self.outer.reap(SLACK) {
             let _ = self.outer.process().send(SIGKILL);
@@ -30,7 +30,7 @@ impl Link {
         if let Some(inner) = &self.inner {
             let _ = inner.send(SIGKILL);
         }
-        // Somebody else may hold the socket open; that changes nothing.
+        // Another process may hold the socket open; that changes nothing.
         if !self.wait_for_report(Some(SLACK))? {
             self.conclude_alone()?;
         }
@@ -51,7 +51,7 @@ impl Link {
         }
         let mut found = self.file.as_ref().and_then(|file| file.reopen().ok().flatten());
         if let Some(found) = &mut found {
-            // Nobody else may sweep it meanwhile; a sweep that was quicker has done all of it.
+            // We take the lock, so that no sweep runs meanwhile; one that was quicker has done all of it.
             let _ = found.claim();
         }
         record.kept.clone_from(&report.kept);

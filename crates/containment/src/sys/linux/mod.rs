@@ -21,8 +21,8 @@ mod wire;
 
 pub(crate) use cgroup::{Leaf, NoLeaf, adopt_leaf, leaf_path, make_leaf};
 pub(crate) use files::{
-    Folder, Shortage, UserFolder, lock_exclusively, make_private_folder, open_null, open_plain,
-    open_private_folder, out_of_files, own_user, pipe, random_u64, stdio, user_folders,
+    Folder, Shortage, UserFolder, lock_exclusively, make_private_folder, open_null, open_private_folder,
+    open_regular_file, out_of_files, own_user, pipe, random_u64, stdio, user_folders,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};

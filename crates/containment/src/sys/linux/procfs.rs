@@ -21,13 +21,13 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
         return Ok(false);
     }
     let name = format!("pid:[{namespace}]");
-    // A zombie is in its namespace until somebody collects it, but there is nothing left of it to find.
+    // A zombie is in its namespace until its parent collects it, but there is nothing left of it to find.
     let is_zombie =
         |pid: &u32| stat_line(*pid).is_ok_and(|line| Stat::parse(&line).is_some_and(|s| s.is_zombie()));
     for pid in process_ids()?.into_iter().filter(|pid| !is_zombie(pid)) {
         match fs::read_link(format!("/proc/{pid}/ns/pid")) {
             Ok(link) if link.as_os_str() == name.as_str() => return Ok(false),
-            // Somebody of ours at whom we may not look, one with more privileges say: it could be there.
+            // A process of our user that we may not look at, one with more privileges say: it could be in there.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours_and_elsewhere(pid) => {
                 return Ok(false);
             }
@@ -37,7 +37,7 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a process runs as our user in a PID namespace below ours. Anybody may read its `status`, which lists its
+/// Whether a process runs as our user in a PID namespace below ours. Every user may read its `status`, which lists its
 /// number in every namespace from ours down.
 fn is_ours_and_elsewhere(pid: u32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
@@ -53,14 +53,14 @@ fn uid_in(status: &str) -> Option<u32> {
     field(status, "Uid:")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The number that was given out last: where somebody who forks and exits all the time is to be found.
+/// The number that was given out last: a process that forks and exits all the time is to be found near it.
 pub(crate) fn last_pid() -> io::Result<u32> {
     let load = fs::read_to_string("/proc/loadavg")?;
     let last = load.split_ascii_whitespace().next_back().and_then(|pid| pid.parse().ok());
     last.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// No process has a number above this. Read once: who raises it while programs run does so for others.
+/// No process has a number above this. Read once: it is hardly ever raised while programs run.
 pub(crate) fn highest_pid() -> u64 {
     /// The kernel's own limit.
     const HIGHEST_OF_ALL: u64 = 1 << 22;
@@ -132,7 +132,7 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     let len = fs::File::open(format!("/proc/{pid}/limits"))?.read(&mut limits)?;
     let limits = str::from_utf8(&limits[..len]).unwrap_or_default();
     let line = limits.rsplit('\n').find_map(|line| line.strip_prefix("Max file locks"));
-    // The hard one, in the second column: the soft one can be lowered and raised again by anybody.
+    // The hard one, in the second column: the soft one can be lowered and raised again by the process itself.
     let hard = line.and_then(|line| line.split_ascii_whitespace().nth(1));
     match hard {
         Some("unlimited") => Ok(None),
@@ -143,10 +143,10 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-/// Who took a lock on a whole file of that number. The file system is not compared: stacked ones tell us another than
-/// the kernel's own list has.
+/// The processes that took a lock on a whole file with that inode. The file system is not compared: stacked ones tell
+/// us another than the kernel's own list has.
 pub(crate) fn lockers(inode: u64) -> io::Result<Vec<u32>> {
-    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is somebody who waits.
+    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is a process that waits for it.
     let locks = fs::read_to_string("/proc/locks")?;
     let ending = format!(":{inode}");
     let locker = |line: &str| {
