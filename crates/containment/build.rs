@@ -9,7 +9,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    for source in ["guardian", "sys/linux/bare", "board.rs", "keep_rule.rs", "ladder.rs", "stat.rs"] {
+    for source in ["guardian", "shared", "sys/linux/bare"] {
         println!("cargo:rerun-if-changed=src/{source}");
     }
     let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();

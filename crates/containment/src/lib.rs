@@ -3,7 +3,7 @@
 //! A [`Command`] starts a server *contained*: everything that it ever starts, however it hides (own session, double
 //! fork, cleared environment, closed files), is ended with it, within a stated bound, and the emptiness is proven. It
 //! does not matter how the end comes: [`Contained::end`], a drop, a panic, `process::exit`, or a SIGKILL of this process.
-//! Nobody else is ever signalled.
+//! No process outside of the session is ever signalled.
 //!
 //! ```
 //! use moored_containment::{Command, Ladder, Stdio};
@@ -49,54 +49,32 @@
 //! - Work that is handed to another daemon (systemd-run, at, cron, D-Bus, ssh, a container engine) is not a descendant.
 #![deny(rustdoc::broken_intra_doc_links)]
 
-#[cfg(feature = "tokio")]
-pub mod aio;
-#[allow(dead_code, reason = "compiled into the guardian too, which uses the rest")]
-mod board;
-mod command;
-mod contained;
-mod cookie;
-mod identity;
-mod keep_rule;
-#[allow(dead_code, reason = "compiled into the guardian too, which uses the rest")]
-mod ladder;
-mod link;
-mod passwd;
+mod owner;
+pub mod process;
 mod record;
-mod report;
-mod runtime_dir;
-mod signaller;
-mod signals;
-mod start;
-mod start_error;
-mod stat;
-mod stdio;
-mod strength;
+#[allow(dead_code, reason = "compiled into the guardian too, which uses the rest")]
+mod shared;
 mod sweep;
-mod sweep_life;
-mod sweep_look;
-mod sweep_plan;
 #[allow(unsafe_code, reason = "the one room that talks to the kernel; each use says what makes it sound")]
 mod sys;
-mod table;
-mod texts;
 
-pub use command::{Command, Recording};
-pub use contained::Contained;
-pub use cookie::{ParseSessionIdError, SessionId};
-pub use identity::{BootId, ParseIdentityError, ProcessIdentity};
-pub use ladder::{Ladder, Rung};
-pub use link::EndError;
-pub use passwd::passwd_home;
-pub use record::Record;
-pub use report::{
+#[cfg(feature = "tokio")]
+pub use owner::aio;
+pub use owner::command::{Command, Recording};
+pub use owner::contained::Contained;
+pub use owner::link::EndError;
+pub use owner::report::{
     EndReason, EndReport, EndedBy, Proof, ServerExit, Step, StepName, Survivor, SurvivorReason,
 };
-pub use runtime_dir::{FoundRecord, RuntimeDir};
-pub use signaller::Signaller;
-pub use signals::unblock_signals;
-pub use start_error::StartError;
-pub use stdio::{Stderr, Stdin, Stdio, Stdout};
-pub use strength::{Findable, Layer, Strength, StrengthLevel, Use};
-pub use sweep::{SweepReport, SweptSession, sweep};
-pub use table::{Process, ProcessTable};
+pub use owner::signaller::Signaller;
+pub use owner::signals::unblock_signals;
+pub use owner::start_error::StartError;
+pub use owner::stdio::{Stderr, Stdin, Stdio, Stdout};
+pub use owner::strength::{Findable, Layer, Strength, StrengthLevel, Use};
+pub use process::{BootId, ParseIdentityError, Process, ProcessIdentity, ProcessTable};
+pub use record::cookie::{ParseSessionIdError, SessionId};
+pub use record::passwd::passwd_home;
+pub use record::runtime_dir::{FoundRecord, RuntimeDir};
+pub use record::session_record::Record;
+pub use shared::ladder::{Ladder, Rung};
+pub use sweep::execution::{SweepReport, SweptSession, sweep};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::ending::Ending;
 use common::hold::{Cell, Hold, cells, cells_with};
 use common::host::{Host, Plan};
-use common::traces::{assert_nothing_left, names, records, sweep_as, values, wait_until_stopped};
+use common::traces::{assert_nothing_left, names, records, sweep_as, values};
 use common::{DEADLINE, send};
 use moored_containment::{Command, Layer, ProcessIdentity, Proof, StartError, Use};
 use moored_testkit::{read_pids, wait_until};
@@ -167,12 +167,7 @@ fn an_owner_without_guardians_spares_what_is_kept() {
     for cell in cells().into_iter().filter(|cell| cell.1.can_keep()) {
         let mut host = keeping_host(cell, Ending::OuterKilled, &STUBBORN);
         let kept = identities(&host.scratch.join(format!("{KEPT}.pids")), 2);
-        let who = host.who();
-        for guardian in [who.outer, who.inner] {
-            assert!(send(&guardian, Signal::STOP));
-            wait_until_stopped(guardian);
-        }
-        assert!(send(&who.inner, Signal::KILL) && send(&who.outer, Signal::KILL));
+        host.kill_both_guardians();
         host.go();
         host.exit();
         wait_until_only(&host, &kept);

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::ending::Ending;
-use common::hold::{Hold, cells_with};
+use common::hold::{Hold, cells, cells_with};
 use common::host::{Host, Plan};
 use common::traces::{assert_nothing_left, wait_until_stopped};
 use common::{DEADLINE, send};
@@ -168,4 +168,20 @@ fn f13_an_owner_whose_server_kills_both_guardians_ends_within_the_bound() {
     }
     churn.kill().and_then(|()| churn.wait()).expect("our child");
     crowd.wait_until_none(DEADLINE).expect("they end by themselves");
+}
+
+/// The kernel lets the other one go on when one of the two dies, and the outer one when the owner does.
+#[test]
+fn f13_stopped_guardians_of_whom_one_is_killed_end_the_session_within_the_bound() {
+    for cell in cells() {
+        for ending in [Ending::OuterKilled, Ending::InnerKilled, Ending::HostKilled] {
+            let host = Plan::new(cell, ending).misbehave(["--daemon", "--ignore-eof"]).start();
+            // The outer one first: it would set the inner one going.
+            for guardian in [host.who().outer, host.who().inner] {
+                stop(&guardian);
+                wait_until_stopped(guardian);
+            }
+            assert_ends_in_bound(host);
+        }
+    }
 }

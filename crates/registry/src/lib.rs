@@ -12,8 +12,8 @@
 //! | `superseding` | whether a newer session has taken a server's place (pure) |
 //! | `limit` | how many instances of a server may be awake, and making room for one more |
 //! | `crash_memory` | crashes, remembered across sessions |
-//! | [`boot_time`] | the clock that ages and starts are measured on |
-//! | `private_files`, `held_process` | opening files, and signalling processes, that may have been swapped for others |
+//! | [`boot_time`] | containment's: the clock that ages and starts are measured on |
+//! | `private_files` | opening files that may have been swapped for others |
 //!
 //! # The runtime folder
 //!
@@ -49,11 +49,9 @@
 //! before a process is signalled for what a file says, the kernel is asked whether that process holds the file's lock.
 #![deny(rustdoc::broken_intra_doc_links)]
 
-pub mod boot_time;
 pub mod control;
 mod control_server;
 mod crash_memory;
-mod held_process;
 mod limit;
 mod private_files;
 mod registered_run;
@@ -64,10 +62,10 @@ mod superseding;
 
 /// Times for people, as a registration and a [`Status`](control::Status) have them.
 pub use jiff::Timestamp;
+pub use moored_containment::process::boot_time;
 
 pub use control_server::{ControlRequest, ControlServer};
 pub use crash_memory::{CrashLoop, CrashMemory};
-pub use held_process::hold;
 pub use limit::{NoRoom, make_room, make_room_for_wake};
 pub use private_files::{NOFOLLOW_NONBLOCK, open_regular_file, private_file};
 pub use registered_run::{RegisteredRun, remove_dead};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::RuntimeDir;
+use moored_containment::process::{lockers, resume_if_stopped};
 
 use crate::control::{Reply, Request};
-use crate::held_process::resume_if_stopped;
 use crate::limit::ROOM;
 use crate::private_files::open_regular_file;
 use crate::registration::{DRAFT, FILE, SOCKET, path_of};
@@ -99,20 +99,10 @@ impl RegisteredRun {
             let name = path.file_name()?.to_string_lossy().into_owned();
             Some(name.trim_end_matches(" (deleted)").to_owned())
         };
-        let holds =
-            fs::metadata(self.socket.with_extension(FILE)).is_ok_and(|file| holds_lock(moored, file.ino()));
+        let is_locker = |file: fs::Metadata| lockers(file.ino()).is_ok_and(|pids| pids.contains(&moored));
+        let holds = fs::metadata(self.socket.with_extension(FILE)).is_ok_and(is_locker);
         holds && program("self").is_some_and(|own| program(&moored.to_string()) == Some(own))
     }
-}
-
-/// Whether that process took the lock on the file with that inode, by `/proc/locks`.
-fn holds_lock(pid: u32, inode: u64) -> bool {
-    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is a process that waits for it.
-    let (pid, ending) = (pid.to_string(), format!(":{inode}"));
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    locks.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>()).any(|fields| {
-        matches!(fields[..], [_, "FLOCK", _, _, locker, file, ..] if locker == pid && file.ends_with(&ending))
-    })
 }
 
 /// Removes the registrations of sessions that were killed, and returns what those had registered that belong into history: all

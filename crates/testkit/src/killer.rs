@@ -91,6 +91,13 @@ impl Role {
     }
 }
 
+fn options() -> Options {
+    Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+}
+
 struct Killer {
     counted: Role,
     also: Option<Role>,
@@ -111,13 +118,7 @@ impl Killer {
         let child = Command::new("sh").args(["-c", WAITS_FOR_ITS_TRACER, "sh"]).args(argv).spawn()?;
         let owner = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
         waitpid(owner, Some(WaitPidFlag::WUNTRACED))?;
-        ptrace::seize(
-            owner,
-            Options::PTRACE_O_TRACESYSGOOD
-                | Options::PTRACE_O_TRACEEXEC
-                | Options::PTRACE_O_TRACEFORK
-                | Options::PTRACE_O_TRACEVFORK,
-        )?;
+        ptrace::seize(owner, options())?;
         kill(owner, Signal::SIGCONT)?;
         self.watch(owner)?;
         let fate = if self.killed { "killed" } else { "ended" };
@@ -172,7 +173,7 @@ impl Killer {
             ptrace_event::EXEC if pid == owner => {
                 self.pids.insert(Role::Owner, owner);
             }
-            ptrace_event::FORK | ptrace_event::VFORK => {
+            ptrace_event::FORK | ptrace_event::VFORK | ptrace_event::CLONE => {
                 let child = Pid::from_raw(i32::try_from(ptrace::getevent(pid)?).map_err(|_| Errno::ERANGE)?);
                 if let Some(role) = role.and_then(Role::of_first_child)
                     && self.given.insert(role)
@@ -195,7 +196,17 @@ impl Killer {
             self.met.insert(child);
             return Ok(());
         }
-        if self.role_of(child).is_some() { self.resume(child, None) } else { ptrace::detach(child, None) }
+        match self.role_of(child) {
+            None => ptrace::detach(child, None),
+            Some(role) => {
+                if role == Role::Outer {
+                    // The inner guardian is cloned with another signal at its end than SIGCHLD: no fork to ptrace. An owner's
+                    // clones would be its threads.
+                    ptrace::setoptions(child, options() | Options::PTRACE_O_TRACECLONE)?;
+                }
+                self.resume(child, None)
+            }
+        }
     }
 
     fn role_of(&self, pid: Pid) -> Option<Role> {
@@ -212,6 +223,7 @@ impl Killer {
 mod ptrace_event {
     pub(super) const FORK: i32 = nix::libc::PTRACE_EVENT_FORK;
     pub(super) const VFORK: i32 = nix::libc::PTRACE_EVENT_VFORK;
+    pub(super) const CLONE: i32 = nix::libc::PTRACE_EVENT_CLONE;
     pub(super) const EXEC: i32 = nix::libc::PTRACE_EVENT_EXEC;
     pub(super) const STOP: i32 = nix::libc::PTRACE_EVENT_STOP;
 }

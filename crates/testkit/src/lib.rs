@@ -10,6 +10,7 @@
 //! - [`left_out()`]: what could not be played on this machine.
 //! - [`pairwise`]: few combinations that cover every pair of levels.
 //! - [`dice`]: random choices that can be made again.
+//! - [`stroke`]: several processes killed as one stroke.
 //! - [`innocents`]: bystanders that can prove that nobody signalled them.
 //! - [`client`], [`killer`], [`marked`] and [`server`]: the insides of the bins `client`, `killer`, `marked` and `misbehave`.
 
@@ -26,6 +27,7 @@ pub mod marked;
 pub mod pairwise;
 mod proc;
 pub mod server;
+pub mod stroke;
 pub mod survivors;
 pub mod wait;
 
@@ -34,5 +36,6 @@ pub use bins::{bin, example};
 pub use dice::Dice;
 pub use innocents::Bystander;
 pub use left_out::{lacking, left_out};
+pub use stroke::{Target, kill_at_once};
 pub use survivors::{Mark, MarkGuard, Survivor, Wrap};
 pub use wait::{in_time, read_pids, wait_until};

@@ -1,16 +1,16 @@
 //! What the watch does about what happened: each step of the ladder, on real processes.
 
 use crate::bare::call::{self, Fd, Waited};
-use crate::board::{Word, flag, layer, proof};
-use crate::ladder::{Action, Event, State};
+use crate::shared::board::{Word, flag, layer, proof};
+use crate::shared::ladder::{Action, Event, State};
 use crate::tree::{self, Round, Tree};
 use crate::watch::Watch;
 use crate::{leaf, proc};
 
-/// So many rounds of killing children one level at a time, before the whole depth is walked.
+/// Rounds of killing children one level at a time, before the whole depth is walked.
 const ROUNDS_BEFORE_WALK: u32 = 4;
-/// So many rounds in a row in which nobody who is left may be killed, before they are called survivors: they may be about
-/// to end by themselves.
+/// Consecutive rounds in which the kernel lets us kill none of those that are left, before they are called survivors: they may be
+/// about to end by themselves.
 const ROUNDS_BEFORE_HOPELESS: u32 = 200;
 
 impl Watch {
@@ -39,7 +39,7 @@ impl Watch {
         self.read_rules();
     }
 
-    /// The keep rules are read when an ending begins; before that nobody needs them in memory.
+    /// The keep rules are read when an ending begins; before that they are not needed in memory.
     pub(super) fn read_rules(&mut self) {
         if self.rules.count == 0
             && self.session.board.get(Word::KeepRules) > 0
@@ -111,14 +111,14 @@ impl Watch {
         }
     }
 
-    /// We are the first process of the namespace: the kernel kills all the others when we exit, and lets nobody reap us
+    /// We are the first process of the namespace: the kernel kills all the others when we exit, and our parent cannot reap us
     /// before they are gone.
     fn leave_it_to_the_namespace(&mut self) {
         let mut others = 0;
         proc::numbers_in(c"/proc", |_| others += 1);
         self.session.board.add(Word::ByKill, u64::saturating_sub(others, 1));
         if self.server != 0 {
-            // Nobody will reap it, but it is known what it dies of.
+            // It will not be reaped, but it is known what it dies of.
             self.server = 0;
             self.tell_server_exited(call::SIGKILL);
         }
@@ -158,7 +158,7 @@ impl Watch {
         {
             board.add_bits(Word::Proof, proof::UNPOPULATED);
         }
-        // That nobody is in the leaf does not tell that nobody has left it.
+        // An empty leaf does not tell that no process has left it.
         if board.get(Word::Proof) & !proof::UNPOPULATED == 0
             && board.has(Word::Flags, flag::SUBREAPER)
             && !board.has(Word::Layers, layer::PIDNS)
@@ -183,7 +183,8 @@ impl Watch {
         }
     }
 
-    /// Who left the server's group may still be in the domain; nobody can tell, so the stroke comes in any case.
+    /// A process that left the server's group may still be in the Landlock domain, which cannot be listed: so SIGKILL is sent to
+    /// all in it in any case.
     fn end_without_subreaper(&mut self) {
         if self.can_strike_domain() {
             let _ = call::kill(-1, call::SIGKILL);
@@ -199,15 +200,8 @@ impl Watch {
     /// Leaves the state where the other guardian finds it.
     pub(super) fn save(&mut self) {
         let board = self.session.board;
-        let code = match self.state {
-            State::Running => 0,
-            State::Closing { .. } => 1,
-            State::Terminating { .. } => 2,
-            State::Killing { .. } => 3,
-            State::Ended => 4,
-        };
         board.set(Word::LadderUntil, self.state.deadline().unwrap_or(0));
-        board.set(Word::LadderState, code);
+        board.set(Word::LadderState, self.state.code());
         board.set(Word::LadderGrace, self.ladder.grace.as_nanos() as u64);
         board.set(Word::LadderKillAfter, self.ladder.kill_after.as_nanos() as u64);
     }

@@ -3,8 +3,8 @@
 //! The outer guardian does this; the inner one if the outer was killed.
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{HAS_STATUS, Word, flag, packet, proof};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
+use crate::shared::board::{HAS_STATUS, Word, flag, packet, proof};
 use crate::proc::Line;
 use crate::session::{List, Session, Texts};
 use crate::tree::{self, Tree};
@@ -100,7 +100,7 @@ fn close_record(session: &Session, texts: &Texts) {
 fn run_on_end(session: &Session, texts: &Texts) {
     let board = session.board;
     let me = call::getpid();
-    match fork::fork(Namespaces::NONE, ParentWaits::No, None) {
+    match fork::fork(Namespaces::NONE, ParentWaits::No, AtDeath::Tell, None) {
         Ok(Forked::Child) => {
             become_on_end(texts, me);
             call::exit(127)
@@ -126,7 +126,7 @@ fn run_on_end(session: &Session, texts: &Texts) {
 /// In the child: a session of its own, no input and no output, and nothing of ours.
 fn become_on_end(texts: &Texts, guardian: i32) {
     call::setsid();
-    // If we are killed it is run again by whoever comes next; two at once would be in each other's way.
+    // If we are killed, the other guardian or the next sweep runs it again; two at once would be in each other's way.
     if call::die_with_parent().is_err() || call::getppid() != guardian {
         return;
     }

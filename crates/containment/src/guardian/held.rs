@@ -3,12 +3,12 @@
 //! This file owns the proof that a process belongs to the session; `tree` goes from one to the next. The argument, and
 //! what may be trusted of a number, is in docs/design/identity.md. In short:
 //!
-//! - A child of our own keeps its number until we collect it, and we collect nobody during a walk. `waitid` says whether
+//! - A child of our own keeps its number until we collect it, and we collect none during a walk. `waitid` says whether
 //!   a number is a child's, whatever `/proc` shows.
 //! - Everybody deeper down is held by a pidfd that was opened before anything was read about it. It belongs to the session
 //!   if its parent does, and the parent is held and was still alive after the child's parent was read.
 //!
-//! Any doubt is a no. Who is passed over falls to us when its parent ends, and is then a child of our own.
+//! Any doubt is a no. A process that is passed over falls to us when its parent ends, and is then a child of our own.
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::proc;
@@ -92,7 +92,7 @@ impl Path<'_> {
         Held::own_child(pid).or_else(|| Held::child_of(upwards, pid))
     }
 
-    /// The same, and nobody whom the kernel has given to another: for those below a kept process, who are kept for it.
+    /// The same, without those that the kernel has given to another parent: for processes below a kept one, which are kept for it.
     pub(crate) fn child_of_last(&self, pid: i32) -> Option<Held> {
         Held::child_of(core::iter::once(self.held), pid)
     }

@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
-use crate::board::{Word, flag, layer, packet, stage};
+use crate::shared::board::{Word, flag, layer, packet, stage};
 use crate::proc::Line;
 use crate::session::Session;
 use crate::watch::Watch;
@@ -14,6 +14,7 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
     let board = session.board;
     call::setsid();
     call::set_name(c"moored-inner");
+    call::go_on_when_parent_dies();
     if board.has(Word::Flags, flag::STRICT) {
         wait_to_be_known(&session);
     } else {
@@ -32,11 +33,11 @@ pub(crate) fn run(session: Session, outer: Fd, map_to: Option<[u64; 2]>) -> i32 
     }
     board.set(Word::TreeDone, 1);
     if is_over(outer) {
-        // Nobody else is left to do it.
+        // The outer guardian is dead: its last duties are ours.
         finish::conclude(&session);
         call::send(session.owner_socket, &[packet::ENDED], None);
     } else {
-        // Should somebody have stopped it: it has work to do now.
+        // It may have been stopped, and has work to do now.
         let _ = call::pidfd_send(outer, call::SIGCONT);
     }
     0
@@ -68,7 +69,7 @@ fn start(session: &Session, map_to: Option<[u64; 2]>) -> Result<i32, Errno> {
     }
     if board.has(Word::Flags, flag::STRICT) {
         board.set(Word::Stage, stage::NAMESPACE);
-        // There is nobody here yet, and our maps have to be written.
+        // The server is not started yet, and our maps have to be written.
         call::let_others_look(true);
         settle_namespace(map_to)?;
         call::let_others_look(false);

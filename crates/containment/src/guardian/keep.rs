@@ -1,7 +1,7 @@
 //! What is meant to live on: reading what `keep_rule` judges.
 
 use crate::bare::call::{self, Errno};
-use crate::keep_rule::{self, Program};
+use crate::shared::keep_rule::{self, Program};
 use crate::proc;
 use crate::session::List;
 

@@ -27,7 +27,7 @@ pub(crate) fn kill(leaf: Fd) -> Result<(), Errno> {
     put(leaf, c"cgroup.kill", b"1")
 }
 
-/// Nobody is in it. Zombies do not count.
+/// No process is in it. Zombies do not count.
 pub(crate) fn is_empty(leaf: Fd) -> bool {
     says(leaf, b"populated 0")
 }

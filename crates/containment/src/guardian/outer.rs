@@ -9,9 +9,10 @@
 //! ```
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits};
-use crate::board::{Word, flag, layer, packet, proof, reason, stage};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits};
+use crate::shared::board::{Word, flag, layer, packet, proof, reason, stage};
 use crate::session::Session;
+use crate::shared::ladder::State;
 use crate::watch::Watch;
 use crate::{finish, inner};
 
@@ -25,6 +26,7 @@ pub(crate) fn run(session: Session) -> i32 {
     call::default_action(call::SIGCHLD);
     call::setsid();
     call::set_name(c"moored-outer");
+    call::go_on_when_parent_dies();
     // The server is of our user, and could write on the board, speak with our socket, or hold us by ptrace.
     call::let_others_look(false);
     session.close_all_else();
@@ -38,8 +40,9 @@ pub(crate) fn run(session: Session) -> i32 {
     // Only root may make a PID namespace without a user namespace around it.
     let map_to = (strict && call::getuid() != 0).then(|| [call::getuid(), call::getgid()].map(u64::from));
     let namespaces = if strict { Namespaces::strict(map_to.is_some()) } else { Namespaces::NONE };
-    let made = call::pidfd_open(call::getpid())
-        .and_then(|own| fork::fork(namespaces, ParentWaits::No, None).map(|forked| (own, forked)));
+    // A server may stop both guardians and kill one: the kernel sends SIGCONT to the other one then, in either direction.
+    let fork = || fork::fork(namespaces, ParentWaits::No, AtDeath::Continue, None);
+    let made = call::pidfd_open(call::getpid()).and_then(|own| fork().map(|forked| (own, forked)));
     match made {
         Err(error) => {
             board.set(Word::StageError, error.0 as u64);
@@ -75,7 +78,7 @@ fn wait_for_inner(session: &Session, inner: i32, pidfd: Fd) {
             && let Some(signals) = signals
         {
             drain(signals);
-            // Somebody who may signal us stopped the inner guardian; a stopped one guards nothing.
+            // A process that may signal us stopped the inner guardian; a stopped one guards nothing.
             let _ = call::kill(inner, call::SIGCONT);
         }
         if stuck_at.is_some_and(|at| call::now() >= at) {
@@ -105,13 +108,12 @@ fn latest_end(session: &Session, owner_died_at: u64) -> u64 {
     let board = session.board;
     let (kill_after, verify) = (board.get(Word::LadderKillAfter), board.get(Word::Verify));
     let from = |at: u64, patience: &[u64]| patience.iter().fold(at.saturating_add(SLACK), |sum, p| sum.saturating_add(*p));
-    let until = board.get(Word::LadderUntil);
-    match board.get(Word::LadderState) {
-        0 => from(owner_died_at, &[board.get(Word::LadderGrace), kill_after, verify]),
-        1 => from(until, &[kill_after, verify]),
-        2 => from(until, &[verify]),
-        3 => from(until, &[]),
-        _ => from(owner_died_at.max(board.get(Word::VerifyAt)), &[]),
+    match State::from_code(board.get(Word::LadderState), board.get(Word::LadderUntil)) {
+        State::Running => from(owner_died_at, &[board.get(Word::LadderGrace), kill_after, verify]),
+        State::Closing { until } => from(until, &[kill_after, verify]),
+        State::Terminating { until } => from(until, &[verify]),
+        State::Killing { until } => from(until, &[]),
+        State::Ended => from(owner_died_at.max(board.get(Word::VerifyAt)), &[]),
     }
 }
 
@@ -121,7 +123,7 @@ pub(crate) fn drain(signals: Fd) {
     while call::read(signals, &mut records).is_ok_and(|n| n == records.len()) {}
 }
 
-/// Collects what has ended, the inner guardian among it if nobody holds it back.
+/// Collects what has ended, the inner guardian among it unless a debugger holds it back.
 fn reap(session: &Session, inner: i32) {
     loop {
         match call::wait_any() {

@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 
 use crate::bare::call::{self, Errno, Fd};
-use crate::stat::Stat;
+use crate::shared::stat::Stat;
 
 /// A short text built piece by piece; what does not fit is cut, which no path or line of ours comes near.
 pub(crate) struct Line {
@@ -87,13 +87,13 @@ pub(crate) fn exit_status(pid: i32) -> Option<i32> {
     if call::read_link(path(pid, b"exe").as_path(), &mut bytes) != Err(Errno::NOENT) {
         return None;
     }
-    crate::stat::exit_status(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
+    crate::shared::stat::exit_status(read_file(path(pid, b"stat").as_path(), &mut bytes).ok()?)
 }
 
 /// Calls `each` with every number that is a name in the folder: processes in /proc, threads in a task folder.
 pub(crate) fn numbers_in(folder: &CStr, mut each: impl FnMut(i32)) {
     names_in(Fd::CWD, folder, |_, name| {
-        if let Some(n) = crate::stat::number(name.to_bytes()).and_then(|n| i32::try_from(n).ok()) {
+        if let Some(n) = crate::shared::stat::number(name.to_bytes()).and_then(|n| i32::try_from(n).ok()) {
             each(n);
         }
     });

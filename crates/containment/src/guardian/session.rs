@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use crate::bare::call::{self, Errno, Fd};
 use crate::bare::fork::take_string;
 use crate::bare::map;
-use crate::board::{Board, NO_FD, STRINGS_AT, WORDS, Word};
+use crate::shared::board::{Board, NO_FD, STRINGS_AT, WORDS, Word};
 
 /// The board and the files. All of them stay open as long as the guardian lives, but for the server's three.
 #[derive(Clone, Copy)]
@@ -59,8 +59,8 @@ impl Session {
         ]
     }
 
-    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us. And nobody
-    /// whom we start shall have what is ours.
+    /// Closes everything that is not ours: what the owner happened to have open must not be kept open by us. And no
+    /// process that we start shall have what is ours.
     pub(crate) fn close_all_else(&self) {
         let ours = self.files();
         ours.into_iter().flatten().for_each(call::close_on_exec);

@@ -4,8 +4,8 @@
 //! up. What went wrong, and where, the child writes on the board: it shares that memory, so no pipe is needed.
 
 use crate::bare::call::{self, Errno, Fd};
-use crate::bare::fork::{self, Forked, Namespaces, ParentWaits, Strings};
-use crate::board::{Word, flag, layer, packet, stage};
+use crate::bare::fork::{self, AtDeath, Forked, Namespaces, ParentWaits, Strings};
+use crate::shared::board::{Word, flag, layer, packet, stage};
 use crate::proc;
 use crate::session::Session;
 
@@ -31,7 +31,7 @@ pub(crate) fn spawn(session: &Session) -> Result<i32, Errno> {
                 board.add_bits(Word::Layers, layer::CGROUP);
             }
             board.set(Word::ServerPid, pid as u64);
-            // It may have ended already, but nobody has reaped it: the line is still there.
+            // It may have ended already, but we have not reaped it: the line is still there.
             board.set(Word::ServerTicks, proc::stat(pid).map_or(0, |stat| stat.ticks));
             board.set(Word::Stage, stage::RUNNING);
             call::send(session.owner_socket, &[packet::STARTED], Some(pidfd));
@@ -47,13 +47,13 @@ fn fork_server(session: &Session) -> (Result<Forked, Errno>, bool) {
     let board = session.board;
     if session.leaf.is_some() {
         board.set(Word::Stage, stage::ENTER_LEAF);
-        let forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, session.leaf);
+        let forked = fork::fork(Namespaces::NONE, ParentWaits::UntilExec, AtDeath::Tell, session.leaf);
         if forked.is_ok() || board.has(Word::Flags, flag::LEAF_REQUIRED) {
             return (forked, true);
         }
     }
     board.set(Word::Stage, stage::FORK_SERVER);
-    (fork::fork(Namespaces::NONE, ParentWaits::UntilExec, None), false)
+    (fork::fork(Namespaces::NONE, ParentWaits::UntilExec, AtDeath::Tell, None), false)
 }
 
 /// In the child; comes back only if the server could not be started.
@@ -75,7 +75,7 @@ fn prepare(session: &Session, guardian: i32) -> Result<Program, Errno> {
     call::setsid();
     call::die_with_parent()?;
     if call::getppid() != guardian {
-        // It died before the line above: then nobody would tell us any more.
+        // It died before the line above, so PR_SET_PDEATHSIG would not tell us any more.
         return Err(Errno::SRCH);
     }
     let cookie = board.get(Word::Cookie);

@@ -6,7 +6,7 @@
 
 use crate::bare::call::{self, Errno, Fd, PollFd};
 use crate::bare::map;
-use crate::board::{Board, Word, proof, survived};
+use crate::shared::board::{Board, Word, proof, survived};
 use crate::held::{Held, Identity, Path};
 use crate::proc;
 use crate::session::{List, Session};
@@ -14,7 +14,7 @@ use crate::{keep, leaf};
 
 /// Most numbers that a walk has in its lists at a time. Those beyond it are dealt with later, when they have fallen to us.
 const MOST: usize = 65_536;
-/// A walk goes no deeper, and holds no more files. Who is below that falls to us when those above are gone.
+/// A walk goes no deeper, and holds no more files. Processes below that fall to us when those above are gone.
 const DEEPEST: usize = 64;
 
 /// Room for walks: the numbers of the children of each process on the path. The pages are fresh and cost nothing until
@@ -122,7 +122,7 @@ fn own_children(mut each: impl FnMut(i32)) -> bool {
 }
 
 /// Calls `each` with our own children in any case: where no list can be read, for want of files or of `/proc`, by asking of
-/// every number whether it is a child's. That takes as long as a million small calls, and nobody can take it from us.
+/// every number whether it is a child's. That takes as long as a million small calls, and a server cannot take it from us.
 fn every_child(board: Board<'_>, mut each: impl FnMut(i32)) {
     if !own_children(&mut each) {
         let highest = i32::try_from(board.get(Word::HighestPid)).unwrap_or(i32::MAX);
@@ -184,9 +184,9 @@ pub(crate) fn kill_all(tree: &mut Tree, rules: List, board: Board<'_>) {
 /// How a round of killing went.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// Somebody was signalled, or nobody is there.
+    /// At least one process was signalled, or none is there.
     Worked,
-    /// Somebody is there, and the kernel lets us signal none of them.
+    /// Processes are there, and the kernel lets us signal none of them.
     AllRefused,
 }
 
@@ -278,7 +278,7 @@ pub(crate) fn set_kept_aside(session: &Session, tree: &mut Tree, rules: List, le
     all_out
 }
 
-/// Writes down who is still there, and why.
+/// Writes the survivors down: which processes are still there, and why.
 pub(crate) fn note_survivors(tree: &mut Tree, rules: List, board: Board<'_>) {
     walk(
         tree,
@@ -308,7 +308,7 @@ pub(crate) fn note_survivors(tree: &mut Tree, rules: List, board: Board<'_>) {
 // === without subreapers ===
 
 /// The group that the server leads, for a containment without subreapers. Only while the server is our unreaped child,
-/// for only then the group's number cannot belong to anybody else.
+/// for only then the group's number cannot belong to another group.
 pub(crate) fn signal_group(server: i32, signal: i32) {
     // 0 and 1 mean something else altogether to `kill`.
     if server > 1 {
@@ -316,7 +316,7 @@ pub(crate) fn signal_group(server: i32, signal: i32) {
     }
 }
 
-/// Whether nobody alive is in the server's group.
+/// Whether no live process is in the server's group.
 pub(crate) fn group_is_empty(server: i32) -> bool {
     let mut alive = false;
     proc::numbers_in(c"/proc", |pid| {

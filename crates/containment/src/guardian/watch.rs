@@ -1,13 +1,13 @@
 //! The loop that runs the ladder: the same for the inner guardian and for an outer one that had to take over.
 //!
 //! Each turn: collect what has ended, let time pass, do what the ladder says (`act`), wait for the next thing to happen.
-//! The ladder's state is written on the board at each step, so that whoever goes on goes on from there.
+//! The ladder's state is written on the board at each step, so that the other guardian goes on from there.
 
 use core::time::Duration;
 
 use crate::bare::call::{self, Fd, PollFd, Waited};
-use crate::board::{HAS_STATUS, Word, flag, layer, packet, proof, reason};
-use crate::ladder::{Event, Ladder, Rung, State};
+use crate::shared::board::{HAS_STATUS, Word, flag, layer, packet, proof, reason};
+use crate::shared::ladder::{Event, Ladder, Rung, State};
 use crate::outer::drain;
 use crate::session::{List, Session};
 use crate::tree::Tree;
@@ -43,7 +43,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The inner guardian's: nobody has asked for an end yet.
+    /// The inner guardian's: no end was asked for yet.
     pub(crate) fn begin(session: Session, server: i32, outer: Fd) -> Self {
         let ladder = default_ladder(&session);
         let watch = Self::new(session, server, Some(outer), ladder, State::Running);
@@ -58,12 +58,10 @@ impl Watch {
             kill_after: Duration::from_nanos(board.get(Word::LadderKillAfter)),
             ..default_ladder(&session)
         };
-        let until = board.get(Word::LadderUntil);
-        let state = match board.get(Word::LadderState) {
-            1 => State::Closing { until },
-            2 => State::Terminating { until },
-            3 => State::Killing { until },
-            _ => State::Running,
+        let state = match State::from_code(board.get(Word::LadderState), board.get(Word::LadderUntil)) {
+            // It died after its last step, and before it was done: what is left is ended anew.
+            State::Ended => State::Running,
+            under_way => under_way,
         };
         // It falls to us too, unless it was reaped already or lives where its number means nothing to us.
         let ours = board.has(Word::Flags, flag::SUBREAPER) && !board.has(Word::Layers, layer::PIDNS);
@@ -205,11 +203,7 @@ impl Watch {
         self.ladder.grace = Duration::from_nanos(grace);
         self.ladder.kill_after = Duration::from_nanos(kill_after);
         self.ladder.verify = Duration::from_nanos(verify);
-        self.feed(Event::End(match rung {
-            0 => Rung::Close,
-            1 => Rung::Terminate,
-            _ => Rung::Kill,
-        }));
+        self.feed(Event::End(Rung::from_code(rung)));
     }
 
     /// The first reason stays.
@@ -241,10 +235,10 @@ impl Watch {
             self.learn_status_of_held_server();
         }
         if server_lived && self.server == 0 {
-            // It left somebody behind; had it not, nobody would have to be asked to end.
+            // It left children behind; had it not, `Empty` would have been fed above.
             self.feed(Event::ServerExited);
         }
-        // The dead who are only not collected yet are no proof of anything.
+        // While there are dead children to collect, the list of children proves nothing.
         if !self.in_a_hurry && (self.looks_for_kept() || matches!(self.state, State::Killing { .. })) {
             self.look_who_is_left();
         }
@@ -300,7 +294,7 @@ impl Watch {
     }
 }
 
-/// The ladder that the owner left for an end that nobody asks for.
+/// The ladder that the owner left for an end that it did not ask for.
 fn default_ladder(session: &Session) -> Ladder {
     let time = |word| Duration::from_nanos(session.board.get(word));
     Ladder {

@@ -13,8 +13,7 @@ use serde_json::Value;
 use super::ending::Ending;
 use super::group::Group;
 use super::hold::{Cell, Hold};
-use super::traces::wait_until_stopped;
-use super::{DEADLINE, send};
+use super::{DEADLINE, kill_at_once, send};
 
 /// What an owner is asked to do; see `examples/promise_host.rs`.
 #[derive(Debug)]
@@ -216,20 +215,15 @@ impl Host {
         }
     }
 
-    /// SIGKILL to all three of ours at once: stopped first, so that none sees another go.
+    /// SIGKILL to all three of ours at once: none sees another go.
     pub(crate) fn kill_all_of_ours(&self) {
         let who = self.who();
-        for process in [who.host, who.outer, who.inner] {
-            assert!(send(&process, Signal::STOP));
-            wait_until_stopped(process);
-        }
-        for process in [who.inner, who.outer, who.host] {
-            assert!(send(&process, Signal::KILL));
-        }
-        // Whoever is dying still holds its files, the record's lock among them.
-        for process in [who.inner, who.outer, who.host] {
-            wait_until("it is dead", DEADLINE, || (!process.is_alive().expect("/proc")).then_some(()));
-        }
+        kill_at_once(&[who.host, who.outer, who.inner]);
+    }
+
+    /// The same of both guardians: the owner alone is left.
+    pub(crate) fn kill_both_guardians(&self) {
+        kill_at_once(&[self.who().outer, self.who().inner]);
     }
 
     /// Waits for the host's own end.

@@ -19,6 +19,7 @@ pub(crate) mod traces;
 use std::time::Duration;
 
 use moored_containment::{Ladder, ProcessIdentity};
+use moored_testkit::Target;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Generous: it only passes when something is wrong.
@@ -30,6 +31,14 @@ pub(crate) fn send(to: &ProcessIdentity, signal: Signal) -> bool {
     // Opened before it is looked at: who is then alive under that number is whom the file holds.
     let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     to.is_alive().expect("/proc") && pidfd_send_signal(&held, signal).is_ok()
+}
+
+/// SIGKILL to all of them as one stroke; they are dead when this returns.
+#[track_caller]
+pub(crate) fn kill_at_once(processes: &[ProcessIdentity]) {
+    let hold = |process: &ProcessIdentity| Target::hold(process.pid, || process.is_alive().expect("/proc"));
+    let targets: Option<Vec<_>> = processes.iter().map(hold).collect();
+    moored_testkit::kill_at_once(&targets.expect("all of them live"));
 }
 
 /// A ladder whose steps have little patience.

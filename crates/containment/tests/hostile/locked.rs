@@ -32,14 +32,16 @@ fn a_record_that_is_locked_by_what_is_left_of_its_session_is_swept() {
 #[test]
 fn a_sweep_sets_stopped_guardians_of_a_dead_owner_going() {
     for cell in cells_with(Hold::Loop) {
-        let mut host = Plan::new(cell, Ending::HostKilled).misbehave(["--daemon", "--ignore-eof"]).start();
+        // Long enough to be stopped while they wait for the server; after the owner's death, which would set them going.
+        let plan = Plan::new(cell, Ending::HostKilled).options(["--grace", "2000"]);
+        let mut host = plan.misbehave(["--daemon", "--ignore-eof"]).start();
         let who = host.who();
+        host.bring_end();
+        host.exit();
         for guardian in [who.outer, who.inner] {
             assert!(send(&guardian, Signal::STOP));
             wait_until_stopped(guardian);
         }
-        host.bring_end();
-        host.exit();
         sweep_as(cell.0, &host.runtime());
         assert_nothing_left(&mut host);
     }

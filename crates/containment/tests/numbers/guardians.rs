@@ -9,8 +9,8 @@ use rustix::process::Signal;
 
 use crate::common::hold::cells;
 use crate::common::part::{Part, hold, stage};
-use crate::common::traces::{names, wait_until_stopped};
-use crate::common::{DEADLINE, send, short};
+use crate::common::traces::names;
+use crate::common::{DEADLINE, kill_at_once, send, short};
 
 const TREE: [&str; 6] = ["--ignore-eof", "--ignore-term", "--tree", "5", "--daemon", "--clean-daemon"];
 
@@ -107,13 +107,7 @@ fn part_whose_guardians_are_both_killed() {
     let rounds = if std::env::var_os("MOORED_TEST_FULL").is_some() { 10 } else { 4 };
     for round in 0..rounds {
         let (mut server, tree) = tree(&stage, round);
-        let [outer, inner] = server.guardians();
-        // The outer one first: it would set the inner one going again.
-        for guardian in [outer, inner] {
-            assert!(send(&guardian, Signal::STOP));
-            wait_until_stopped(guardian);
-        }
-        assert!(send(&inner, Signal::KILL) && send(&outer, Signal::KILL));
+        kill_at_once(&server.guardians());
         let report = server.wait_ended().expect("a report");
         assert_eq!(report.reason, EndReason::GuardiansDied, "{report:?}");
         assert_gone(&report, &tree);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use moored_testkit::{MarkGuard, Scratch, Survivor, User, bin, example, wait_until};
+use moored_testkit::{MarkGuard, Scratch, Survivor, Target, User, bin, example, kill_at_once, wait_until};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
@@ -120,22 +120,9 @@ impl Stage {
 
     /// SIGKILL to some of whom none can notice that another is gone. Returns when they are dead.
     pub(crate) fn kill_at_once(&self, who: &[Who]) -> Instant {
-        let held: Vec<(u32, OwnedFd)> = who.iter().map(|who| (self.pid(*who), self.hold(*who))).collect();
-        // In this order: the outer guardian, while it can, wakes an inner one that is stopped.
-        for (pid, process) in &held {
-            pidfd_send_signal(process, Signal::STOP).expect("it lives until now");
-            wait_until("a process of ours is stopped", DEADLINE, || {
-                self.find(*pid).filter(|found| found.state == 'T')
-            });
-        }
-        let began = Instant::now();
-        for (_, process) in &held {
-            pidfd_send_signal(process, Signal::KILL).expect("it lives until now");
-        }
-        for (pid, _) in &held {
-            wait_until("a process of ours is dead", DEADLINE, || self.find(*pid).is_none().then_some(()));
-        }
-        began
+        let hold = |who: &Who| Target::hold(self.pid(*who), || self.find(self.pid(*who)).is_some());
+        let targets: Option<Vec<Target>> = who.iter().map(hold).collect();
+        kill_at_once(&targets.unwrap_or_else(|| panic!("one is gone already\n{}", self.story())))
     }
 
     /// SIGKILL to the owner's process group, which it leads, as clients do it.

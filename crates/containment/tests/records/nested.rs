@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::common::hold::{Cell, Hold, cells, cells_with};
 use crate::common::part::Part;
 use crate::common::traces::{names, records, values};
-use crate::common::{DEADLINE, send};
+use crate::common::{DEADLINE, kill_at_once, send};
 use crate::swept::sweep_report;
 
 /// `contain` inside `contain`, so many times, around `misbehave` with these switches.
@@ -201,17 +201,7 @@ fn a_sweep_finds_what_two_dead_sessions_left() {
         let mut nested = Nested::start(cell);
         let keepers = nested.keepers();
         assert_eq!(keepers.len(), 6);
-        for keeper in &keepers {
-            assert!(send(keeper, Signal::STOP), "{cell:?}");
-            crate::common::traces::wait_until_stopped(*keeper);
-        }
-        for keeper in keepers.iter().rev() {
-            // Some die with those that were killed before them.
-            send(keeper, Signal::KILL);
-        }
-        for keeper in &keepers {
-            wait_until("it is dead", DEADLINE, || (!keeper.is_alive().expect("/proc")).then_some(()));
-        }
+        kill_at_once(&keepers);
         nested.child.wait().expect("our child");
         nested.part.mark.wait_until_at_least(7, DEADLINE).expect("orphans");
         let report = sweep_report(cell.0, &nested.part.scratch.join("run"));

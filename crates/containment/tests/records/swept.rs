@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moored_containment::{EndReason, RuntimeDir, SweepReport, SweptSession, sweep};
-use moored_testkit::{Scratch, User, wait_until};
+use moored_testkit::{Scratch, User};
 use rustix::process::Signal;
 
 use crate::common::ending::Ending;
@@ -154,14 +154,9 @@ fn a_session_whose_owner_lives_is_left_to_its_owner() {
     for cell in cells() {
         let mut host = Plan::new(cell, Ending::OuterKilled).misbehave(STUBBORN).start();
         let who = host.who();
-        for process in [who.host, who.outer, who.inner] {
-            assert!(send(&process, Signal::STOP));
-            wait_until_stopped(process);
-        }
-        assert!(send(&who.inner, Signal::KILL) && send(&who.outer, Signal::KILL));
-        for guardian in [who.inner, who.outer] {
-            wait_until("it is dead", DEADLINE, || (!guardian.is_alive().expect("/proc")).then_some(()));
-        }
+        assert!(send(&who.host, Signal::STOP));
+        wait_until_stopped(who.host);
+        host.kill_both_guardians();
         let report = sweep_report(cell.0, &host.runtime());
         assert_eq!(report, SweepReport::default(), "{cell:?}");
         assert_eq!(records(&host.runtime()).len(), 1, "{cell:?}");

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use moored_containment::process::is_interpreter;
 use moored_launch::stable_hash;
 
 /// Longer ones are known by their time and length alone.
@@ -57,11 +58,10 @@ impl Code {
 /// The script that an interpreter runs, else the executable.
 fn entry(command: &[OsString], cwd: &Path) -> Option<PathBuf> {
     let (program, args) = command.split_first()?;
-    let name = Path::new(program).file_name()?.to_string_lossy().into_owned();
-    let interprets = ["node", "bun", "deno", "sh", "bash", "ruby", "perl"].contains(&name.as_str())
-        || name.starts_with("python");
     let script = args.iter().filter(|arg| !arg.as_encoded_bytes().starts_with(b"-")).map(|arg| cwd.join(arg));
-    if interprets && let Some(script) = script.into_iter().find(|path| path.is_file()) {
+    if is_interpreter(program)
+        && let Some(script) = script.into_iter().find(|path| path.is_file())
+    {
         return Some(script);
     }
     executable(program, cwd)

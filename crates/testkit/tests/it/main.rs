@@ -10,4 +10,5 @@ mod ends;
 mod escapes;
 mod harness;
 mod innocents;
+mod stroke;
 mod survivors;

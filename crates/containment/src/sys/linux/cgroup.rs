@@ -39,7 +39,7 @@ impl Leaf {
         }
     }
 
-    /// Who is in it.
+    /// The processes in it.
     pub(crate) fn members(&self) -> Vec<u32> {
         let list = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         list.lines().filter_map(|pid| pid.parse().ok()).collect()
@@ -122,7 +122,7 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Every mount of the v2 hierarchy. Looked up once: nobody moves it while programs run.
+/// Every mount of the v2 hierarchy. Looked up once: it is not moved while programs run.
 fn mounts() -> Result<&'static [PathBuf], NoLeaf> {
     static MOUNTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     if let Some(known) = MOUNTS.get() {

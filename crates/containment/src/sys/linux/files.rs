@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::pipe::PipeFlags;
 
-use crate::passwd::passwd_home;
+use crate::record::passwd::passwd_home;
 
 /// An opened folder and where it is.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl UserFolder {
 }
 
 /// Where a user's runtime files may go, the best place first: by number, because clients filter the environment. In
-/// `/tmp` and `/dev/shm` another user may have taken the name; nobody else can write in the user's home.
+/// `/tmp` and `/dev/shm` another user may have taken the name; no other user can write in the user's home.
 pub(crate) fn user_folders(uid: u32) -> Vec<UserFolder> {
     let is_users =
         |path: &Path| fs::metadata(path).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid);
@@ -95,7 +95,7 @@ pub(crate) fn user_folders(uid: u32) -> Vec<UserFolder> {
     folders
 }
 
-/// Opens a folder that nobody else can write to or read, making it if it is not there.
+/// Opens a folder that no other user can write to or read, making it if it is not there.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<Folder> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -103,7 +103,7 @@ pub(crate) fn make_private_folder(path: &Path) -> io::Result<Folder> {
     }
 }
 
-/// Opens a folder that is there, and that nobody else can write to or read.
+/// Opens a folder that is there, and that no other user can write to or read.
 pub(crate) fn open_private_folder(path: &Path) -> io::Result<Folder> {
     // Opened without following a link, and then judged by what was opened: /tmp is everybody's. By O_PATH, for which
     // another user's folder need not be readable.
@@ -126,13 +126,13 @@ pub(crate) fn open_private_folder(path: &Path) -> io::Result<Folder> {
 }
 
 /// Opens a plain file to read. A link is not followed, and what is no plain file (a pipe would block us) is refused.
-pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// Takes the lock if nobody has it; whether it is ours now. It goes with the last copy of the file, in any process.
+/// Takes the lock if it is free; whether it is ours now. It goes with the last copy of the file, in any process.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),

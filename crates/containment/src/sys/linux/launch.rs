@@ -80,7 +80,7 @@ fn image_in_memory() -> io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// The image as a file of this version, made once. Whoever can write to the folder is this user.
+/// The image as a file of this version, made once. Only this user can write to the folder.
 fn image_in_file(folder: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let path = folder.join(concat!("guardian-", env!("CARGO_PKG_VERSION")));

@@ -21,8 +21,8 @@ mod wire;
 
 pub(crate) use cgroup::{Leaf, NoLeaf, adopt_leaf, leaf_path, make_leaf};
 pub(crate) use files::{
-    Folder, Shortage, UserFolder, lock_exclusively, make_private_folder, open_null, open_plain,
-    open_private_folder, out_of_files, own_user, pipe, random_u64, stdio, user_folders,
+    Folder, Shortage, UserFolder, lock_exclusively, make_private_folder, open_null, open_private_folder,
+    open_regular_file, out_of_files, own_user, pipe, random_u64, stdio, user_folders,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use files::{read_fd, set_nonblocking, write_fd};
@@ -32,8 +32,9 @@ pub(crate) use process::{
     sealing_is_available, unblock_signals, wait_readable,
 };
 pub(crate) use procfs::{
-    boot_id, cookie_of, highest_pid, last_pid, lockers, name_of, now_in_nanos, now_in_ticks, pid_namespace,
-    pid_namespace_is_gone, proc_is_ours, process_ids, program_of, stat_line, status_uid,
+    boot_id, command_line, cookie_of, highest_pid, last_pid, lockers, name_of, now_in_nanos, pid_namespace,
+    pid_namespace_is_gone, proc_is_ours, process_ids, program_of, since_boot, stat_line, status_uid,
+    ticks_per_second,
 };
 #[cfg(feature = "tokio")]
 pub(crate) use reactor::watch;

@@ -1,4 +1,4 @@
-//! Processes held by pidfd: whoever it is, it stays that one.
+//! Processes held by pidfd: the number may pass to another process, the pidfd does not.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use rustix::process::{
 pub(crate) struct ProcessFd(OwnedFd);
 
 impl ProcessFd {
-    /// Opens whoever has this number now; the caller checks who that is.
+    /// Opens the process that has this number now; the caller checks that it is the one that is meant.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
@@ -64,6 +64,12 @@ fn named(signal: i32) -> io::Result<Signal> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} is no signal")))
 }
 
+impl From<ProcessFd> for OwnedFd {
+    fn from(held: ProcessFd) -> Self {
+        held.0
+    }
+}
+
 impl AsFd for ProcessFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -86,7 +92,7 @@ impl GuardianChild {
     /// Waits for its end, but not for ever, and collects it. Whether it has ended. An owner that collects every child
     /// itself may have been quicker, and a debugger may hold it back.
     pub(crate) fn reap(&self, patience: Duration) -> bool {
-        // One that somebody stopped would never come to its end.
+        // One that was stopped would never come to its end.
         let _ = self.0.send(libc::SIGCONT);
         let ended = wait_readable(self.0.as_fd(), Some(patience)).unwrap_or(false);
         if ended {

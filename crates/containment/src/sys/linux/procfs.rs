@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use crate::stat::Stat;
+use crate::shared::stat::Stat;
 
 /// Whether `/proc` shows us under the number that we have: else its numbers are not those that signals take.
 pub(crate) fn proc_is_ours() -> bool {
@@ -20,13 +21,13 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
         return Ok(false);
     }
     let name = format!("pid:[{namespace}]");
-    // A zombie is in its namespace until somebody collects it, but there is nothing left of it to find.
+    // A zombie is in its namespace until its parent collects it, but there is nothing left of it to find.
     let is_zombie =
         |pid: &u32| stat_line(*pid).is_ok_and(|line| Stat::parse(&line).is_some_and(|s| s.is_zombie()));
     for pid in process_ids()?.into_iter().filter(|pid| !is_zombie(pid)) {
         match fs::read_link(format!("/proc/{pid}/ns/pid")) {
             Ok(link) if link.as_os_str() == name.as_str() => return Ok(false),
-            // Somebody of ours at whom we may not look, one with more privileges say: it could be there.
+            // A process of our user that we may not look at, one with more privileges say: it could be in there.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours_and_elsewhere(pid) => {
                 return Ok(false);
             }
@@ -36,7 +37,7 @@ pub(crate) fn pid_namespace_is_gone(namespace: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a process runs as our user in a PID namespace below ours. Anybody may read its `status`, which lists its
+/// Whether a process runs as our user in a PID namespace below ours. Every user may read its `status`, which lists its
 /// number in every namespace from ours down.
 fn is_ours_and_elsewhere(pid: u32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
@@ -52,14 +53,14 @@ fn uid_in(status: &str) -> Option<u32> {
     field(status, "Uid:")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The number that was given out last: where somebody who forks and exits all the time is to be found.
+/// The number that was given out last: a process that forks and exits all the time is to be found near it.
 pub(crate) fn last_pid() -> io::Result<u32> {
     let load = fs::read_to_string("/proc/loadavg")?;
     let last = load.split_ascii_whitespace().next_back().and_then(|pid| pid.parse().ok());
     last.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// No process has a number above this. Read once: who raises it while programs run does so for others.
+/// No process has a number above this. Read once: it is hardly ever raised while programs run.
 pub(crate) fn highest_pid() -> u64 {
     /// The kernel's own limit.
     const HIGHEST_OF_ALL: u64 = 1 << 22;
@@ -82,6 +83,11 @@ pub(crate) fn process_ids() -> io::Result<Vec<u32>> {
 /// `/proc/PID/stat`.
 pub(crate) fn stat_line(pid: u32) -> io::Result<Vec<u8>> {
     fs::read(format!("/proc/{pid}/stat"))
+}
+
+/// `/proc/PID/cmdline`: the arguments, with a NUL after each.
+pub(crate) fn command_line(pid: u32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/cmdline"))
 }
 
 /// The name that a process goes by.
@@ -113,7 +119,7 @@ pub(crate) fn program_of(pid: u32) -> Option<RunningProgram> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(_) => return None,
     };
-    let asked = crate::keep_rule::needs_arguments(exe.as_deref());
+    let asked = crate::shared::keep_rule::needs_arguments(exe.as_deref());
     let read =
         |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok().filter(|_| asked).unwrap_or_default();
     Some(RunningProgram { exe, name: read("comm"), args: read("cmdline") })
@@ -126,7 +132,7 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     let len = fs::File::open(format!("/proc/{pid}/limits"))?.read(&mut limits)?;
     let limits = str::from_utf8(&limits[..len]).unwrap_or_default();
     let line = limits.rsplit('\n').find_map(|line| line.strip_prefix("Max file locks"));
-    // The hard one, in the second column: the soft one can be lowered and raised again by anybody.
+    // The hard one, in the second column: the soft one can be lowered and raised again by the process itself.
     let hard = line.and_then(|line| line.split_ascii_whitespace().nth(1));
     match hard {
         Some("unlimited") => Ok(None),
@@ -137,10 +143,10 @@ pub(crate) fn cookie_of(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-/// Who took a lock on a whole file of that number. The file system is not compared: stacked ones tell us another than
-/// the kernel's own list has.
+/// The processes that took a lock on a whole file with that inode. The file system is not compared: stacked ones tell
+/// us another than the kernel's own list has.
 pub(crate) fn lockers(inode: u64) -> io::Result<Vec<u32>> {
-    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is somebody who waits.
+    // "1: FLOCK  ADVISORY  WRITE 4711 00:1b:12345 0 EOF"; "1: -> FLOCK …" is a process that waits for it.
     let locks = fs::read_to_string("/proc/locks")?;
     let ending = format!(":{inode}");
     let locker = |line: &str| {
@@ -181,9 +187,13 @@ pub(crate) fn now_in_nanos() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Now, on the scale of start times.
-pub(crate) fn now_in_ticks() -> u64 {
+/// Time since boot, suspended time included: the clock of start times.
+pub(crate) fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let ticks = rustix::param::clock_ticks_per_second();
-    now.tv_sec.unsigned_abs() * ticks + now.tv_nsec.unsigned_abs() * ticks / 1_000_000_000
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Clock ticks per second.
+pub(crate) fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second()
 }

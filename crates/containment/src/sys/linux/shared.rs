@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::board::{Board, STRINGS_AT, WORDS};
+use crate::shared::board::{Board, STRINGS_AT, WORDS};
 
 /// A mapped board, and the file to hand to the guardians.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use rustix::net::{
     SocketFlags, SocketType, recvmsg, sendmsg,
 };
 
-use crate::board::packet;
+use crate::shared::board::packet;
 
 /// The owner's end.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum Heard {
     Nothing,
     /// A packet, and the file that came with it.
     Packet(u64, Option<OwnedFd>),
-    /// Nobody is at the other end any more.
+    /// The other end is closed.
     Closed,
 }
 
@@ -60,7 +60,7 @@ impl Socket {
         Ok(Heard::Packet(tag, file))
     }
 
-    /// Sends one packet; an error means that nobody is there to hear it.
+    /// Sends one packet; an error means that the other end is closed.
     pub(crate) fn tell(&self, words: [u64; packet::LONGEST]) -> io::Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut nothing = SendAncillaryBuffer::default();

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use moored_containment::process::command_line;
 use moored_containment::{
     Command, Contained, EndReport, Ladder, ProcessIdentity, ProcessTable, Recording, Stdio, Stdout,
 };
@@ -123,14 +124,12 @@ fn own_program() -> Result<PathBuf, Failure> {
 
 /// What a process plays, by its arguments.
 fn label(pid: u32, name: &str) -> String {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut words = line.split(|byte| *byte == 0).skip(1);
-    match (words.next(), words.next()) {
-        (Some(b"demo-part"), Some(part)) => match part {
-            b"daemon" => "daemon, in a session of its own".to_owned(),
-            part => String::from_utf8_lossy(part).into_owned(),
-        },
-        (Some(b"run"), _) => "moored run".to_owned(),
+    let words: Vec<String> =
+        command_line(pid).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "demo-part", "daemon", ..] => "daemon, in a session of its own".to_owned(),
+        [_, "demo-part", part, ..] => part.to_owned(),
+        [_, "run", ..] => "moored run".to_owned(),
         _ => name.to_owned(),
     }
 }

@@ -10,11 +10,12 @@ use std::pin::Pin;
 use std::sync::mpsc as std_mpsc;
 use std::task::{Context, Poll, ready};
 
+use moored_containment::process::HeldProcess;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::client::{ClientProcess, StdinHold};
-use super::distant_clients::{DistantClient, is_read_by_client, writers_of};
+use super::distant_clients::{is_read_by_client, lives, writers_of};
 use crate::on_thread::on_thread;
 use crate::session::port::{EofKind, Received};
 
@@ -22,7 +23,7 @@ use crate::session::port::{EofKind, Received};
 pub(super) struct ClientWatch {
     process: Option<ClientProcess>,
     /// Processes that held the other end of our stdin at the start without being ancestors of ours.
-    writers: Option<std_mpsc::Receiver<Vec<DistantClient>>>,
+    writers: Option<std_mpsc::Receiver<Vec<HeldProcess>>>,
     /// When our stdin ended, and who closed it, which is being looked up.
     eof: Option<(Instant, oneshot::Receiver<EofKind>)>,
 }
@@ -72,19 +73,19 @@ impl ClientWatch {
     }
 }
 
-fn look_for_writers() -> Option<std_mpsc::Receiver<Vec<DistantClient>>> {
+fn look_for_writers() -> Option<std_mpsc::Receiver<Vec<HeldProcess>>> {
     let (tell, writers) = std_mpsc::channel();
     // The session may have ended before they were found.
     on_thread(move || drop(tell.send(writers_of(io::stdin().as_fd())))).ok().map(|()| writers)
 }
 
 /// A process that is no ancestor, held the other end of our stdin or reads our stdout, and lives on, is a client like any other.
-fn look_at_end(writers: Option<std_mpsc::Receiver<Vec<DistantClient>>>) -> oneshot::Receiver<EofKind> {
+fn look_at_end(writers: Option<std_mpsc::Receiver<Vec<HeldProcess>>>) -> oneshot::Receiver<EofKind> {
     let (tell, kind) = oneshot::channel();
     // Where there is no thread the sender is dropped, which is seen.
     let _ = on_thread(move || {
         let writers = writers.and_then(|writers| writers.recv().ok()).unwrap_or_default();
-        let is_client = writers.iter().any(DistantClient::lives) || is_read_by_client(io::stdout().as_fd());
+        let is_client = writers.iter().any(lives) || is_read_by_client(io::stdout().as_fd());
         let kind = if is_client { EofKind::Client } else { EofKind::Pipeline };
         // The session may have ended.
         let _ = tell.send(kind);

@@ -5,48 +5,26 @@
 //! - It may have written and closed before we had looked. So at the end of the input we look who reads our stdout: neither an
 //!   ancestor, as a shell that collects the output of its pipeline, nor a child of one, as the next part of a pipeline.
 
-use std::fs;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use moored_containment::process::{HeldProcess, PipeEnd, Process, ancestors, holders_of_pipe};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::FileType;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::Timespec;
 
-use super::client::{PipeEnd, ancestors, holds_pipe};
+use super::client::GENERATIONS;
 
 /// How long a process that has begun to exit may take: its files are closed before it is dead.
 const EXITING: Duration = Duration::from_millis(100);
 
-/// A process that holds the other end of our stdin or stdout, or did when we looked.
-#[derive(Debug)]
-pub(super) struct DistantClient {
-    pid: u32,
-    held: OwnedFd,
-}
-
-impl DistantClient {
-    fn open(pid: u32) -> Option<Self> {
-        let held = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-        Some(Self { pid, held })
-    }
-
-    /// Whether it has not left.
-    pub(super) fn lives(&self) -> bool {
-        let patience = if is_exiting(self.pid) { EXITING } else { Duration::ZERO };
-        !self.is_dead_within(patience)
-    }
-
-    fn is_dead_within(&self, patience: Duration) -> bool {
-        let Ok(patience) = Timespec::try_from(patience) else { return false };
-        let mut fds = [PollFd::new(&self.held, PollFlags::IN)];
-        poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
-    }
+/// Whether a process that holds the other end of our stdin or stdout, or did when we looked, has not left.
+pub(super) fn lives(client: &HeldProcess) -> bool {
+    !client.is_dead_within(if is_exiting(client.pid()) { EXITING } else { Duration::ZERO })
 }
 
 /// Who writes to that file. Looks at every process that can be looked at: not for the way of the first byte.
-pub(super) fn writers_of(stdin: BorrowedFd<'_>) -> Vec<DistantClient> {
+pub(super) fn writers_of(stdin: BorrowedFd<'_>) -> Vec<HeldProcess> {
     at_other_end(stdin, PipeEnd::Writing)
 }
 
@@ -54,13 +32,13 @@ pub(super) fn writers_of(stdin: BorrowedFd<'_>) -> Vec<DistantClient> {
 /// a client: so are the parts of a pipeline not.
 pub(super) fn is_read_by_client(stdout: BorrowedFd<'_>) -> bool {
     let readers = at_other_end(stdout, PipeEnd::Reading);
-    let (ancestors, own) = (ancestors(), placed(std::process::id()));
-    let is_of_pipeline = |reader: &DistantClient| {
-        let Some((parent, group)) = placed(reader.pid) else { return true };
+    let (ancestors, own) = (ancestors(GENERATIONS), placed(std::process::id()));
+    let is_of_pipeline = |reader: &HeldProcess| {
+        let Some((parent, group)) = placed(reader.pid()) else { return true };
         // What has lost its parent falls to the first process, which joins nothing.
         let is_sibling =
             ancestors.contains(&parent) && (parent != 1 || own.is_some_and(|own| own.1 == group));
-        ancestors.contains(&reader.pid) || is_sibling
+        ancestors.contains(&reader.pid()) || is_sibling
     };
     if readers.is_empty() { is_read_pipe(stdout) } else { !readers.iter().all(is_of_pipeline) }
 }
@@ -72,47 +50,28 @@ fn is_read_pipe(stdout: BorrowedFd<'_>) -> bool {
     is_pipe && poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().is_empty()
 }
 
-fn at_other_end(file: BorrowedFd<'_>, end: PipeEnd) -> Vec<DistantClient> {
+fn at_other_end(file: BorrowedFd<'_>, end: PipeEnd) -> Vec<HeldProcess> {
     let Ok(stat) = rustix::fs::fstat(file) else { return Vec::new() };
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => holders(stat.st_ino, end),
+        FileType::Fifo => holders_of_pipe(stat.st_ino, end),
         // Who made the pair of sockets.
         FileType::Socket => {
             let maker = rustix::net::sockopt::socket_peercred(file).ok();
             let maker = maker.and_then(|maker| u32::try_from(maker.pid.as_raw_nonzero().get()).ok());
-            maker.and_then(DistantClient::open).into_iter().collect()
+            maker.and_then(|maker| HeldProcess::with_pid(maker, || true)).into_iter().collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn holders(inode: u64, end: PipeEnd) -> Vec<DistantClient> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found = pids.filter(|pid| holds_pipe(*pid, inode, end)).filter_map(DistantClient::open);
-    // Looked at again: who holds it now is whom the pidfd holds.
-    found.filter(|client| holds_pipe(client.pid, inode, end)).collect()
-}
-
-/// The fields of `/proc/PID/stat` after the name, which may hold anything.
-fn fields(pid: u32) -> Vec<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
-    fields.map(str::to_owned).collect()
-}
-
 /// Its parent and its group.
 fn placed(pid: u32) -> Option<(u32, u32)> {
-    let fields = fields(pid);
-    Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?))
+    Process::of(pid).ok().map(|process| (process.parent, process.group))
 }
 
-/// Whether it has begun to exit, or at least its first thread has.
+/// Whether it has begun to exit, or at least its first thread has; one that is gone has.
 pub(in crate::session) fn is_exiting(pid: u32) -> bool {
-    /// PF_EXITING of the kernel, in the flags of proc(5).
-    const FLAG: u32 = 4;
-    let flags = fields(pid).get(6).and_then(|flags| flags.parse().ok());
-    flags.is_none_or(|flags: u32| flags & FLAG != 0)
+    Process::of(pid).map_or(true, |process| process.is_exiting)
 }
 
 #[cfg(test)]
@@ -125,8 +84,8 @@ mod tests {
     fn f09_the_holder_of_the_writing_end_is_found_while_it_holds_it() {
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         let found = writers_of(reader.as_fd());
-        assert_eq!(found.iter().map(|writer| writer.pid).collect::<Vec<_>>(), [std::process::id()]);
-        assert!(found[0].lives());
+        assert_eq!(found.iter().map(HeldProcess::pid).collect::<Vec<_>>(), [std::process::id()]);
+        assert!(lives(&found[0]));
         drop(writer);
         assert!(writers_of(reader.as_fd()).is_empty(), "who reads is no writer");
     }
@@ -137,7 +96,7 @@ mod tests {
         assert!(!is_read_by_client(writer.as_fd()), "a child of our parent is a part of our pipeline");
         drop(reader);
         assert!(!is_read_by_client(writer.as_fd()));
-        let file = fs::File::open("/dev/null").expect("/dev/null");
+        let file = std::fs::File::open("/dev/null").expect("/dev/null");
         assert!(!is_read_by_client(file.as_fd()));
     }
 
@@ -147,9 +106,9 @@ mod tests {
             .stdin(moored_containment::Stdio::Pipe)
             .spawn()
             .expect("cat");
-        let writer = DistantClient::open(child.identity().pid).expect("a process");
-        assert!(writer.lives());
+        let writer = HeldProcess::with_pid(child.identity().pid, || true).expect("a process");
+        assert!(lives(&writer));
         child.end(moored_containment::Ladder::default()).expect("an end");
-        assert!(!writer.lives());
+        assert!(!lives(&writer));
     }
 }

@@ -98,6 +98,12 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
     done(plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0))
 }
 
+/// SIGCONT for this process when its parent, or the thread of it that made us, ends: a guardian that was stopped goes on
+/// then, and sees by pidfd what happened. It does nothing to a process that runs.
+pub(crate) fn go_on_when_parent_dies() {
+    let _ = plain(nr::PRCTL, PR_SET_PDEATHSIG, SIGCONT as usize, 0, 0);
+}
+
 /// Whether others of our user may look into this process: its files, its memory, by debugger. Nobody but root may, by
 /// default of a guardian's; our own `/proc` files are not ours then either.
 pub(crate) fn let_others_look(open: bool) {
@@ -161,7 +167,7 @@ pub(crate) fn child_signal_fd() -> Result<Fd, Errno> {
     result(fd).map(|fd| Fd(fd as i32))
 }
 
-/// For an unreaped child of our own, whose number cannot have been given to anybody else; or, negative, for a group
+/// For an unreaped child of our own, whose number cannot have been given to another process; or, negative, for a group
 /// whose leader is such a child.
 pub(crate) fn kill(pid: i32, signal: i32) -> Result<(), Errno> {
     done(plain(nr::KILL, pid as isize as usize, signal as usize, 0, 0))

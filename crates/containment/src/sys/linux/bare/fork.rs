@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char};
 
 use super::arch::{nr, syscall};
-use super::call::{Errno, Fd, SIGCHLD, result};
+use super::call::{Errno, Fd, SIGCHLD, SIGCONT, result};
 use super::map;
 
 /// The new process is put into namespaces of its own.
@@ -29,6 +29,15 @@ pub(crate) enum ParentWaits {
     No,
     /// Until the child has become another program or has ended.
     UntilExec,
+}
+
+/// What the kernel sends the parent when the new process ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtDeath {
+    /// SIGCHLD, which a stopped parent does not hear.
+    Tell,
+    /// SIGCONT: a stopped parent goes on, and sees by pidfd what happened.
+    Continue,
 }
 
 /// Which of the two we are.
@@ -58,12 +67,18 @@ const CLONE_VFORK: u64 = 0x4000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// A copy of this process, born into `cgroup` if one is given.
-pub(crate) fn fork(namespaces: Namespaces, waits: ParentWaits, cgroup: Option<Fd>) -> Result<Forked, Errno> {
+pub(crate) fn fork(
+    namespaces: Namespaces,
+    waits: ParentWaits,
+    at_death: AtDeath,
+    cgroup: Option<Fd>,
+) -> Result<Forked, Errno> {
     let mut pidfd = -1_i32;
+    let exit_signal = if at_death == AtDeath::Tell { SIGCHLD } else { SIGCONT } as u64;
     let mut args = CloneArgs {
         flags: CLONE_PIDFD | namespaces.0,
         pidfd: (&raw mut pidfd) as u64,
-        exit_signal: SIGCHLD as u64,
+        exit_signal,
         ..CloneArgs::default()
     };
     if waits == ParentWaits::UntilExec {
@@ -78,17 +93,16 @@ pub(crate) fn fork(namespaces: Namespaces, waits: ParentWaits, cgroup: Option<Fd
     let made = unsafe { syscall(nr::CLONE3, [(&raw mut args) as usize, size_of::<CloneArgs>(), 0, 0, 0, 0]) };
     let pid = match result(made) {
         // Containers often forbid the newer call, whose arguments their filters cannot read.
-        Err(Errno::NOSYS) if cgroup.is_none() => older_clone(args.flags, &mut pidfd)?,
+        Err(Errno::NOSYS) if cgroup.is_none() => older_clone(args.flags | exit_signal, &mut pidfd)?,
         other => other?,
     };
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { pid: pid as i32, pidfd: Fd(pidfd) } })
 }
 
 fn older_clone(flags: u64, pidfd: &mut i32) -> Result<usize, Errno> {
-    let flags = (flags | SIGCHLD as u64) as usize;
     // SAFETY: as for clone3: no CLONE_VM, so the child has its own copy of this stack (a null stack means that), and the
     // process has one thread. With CLONE_PIDFD the third argument is where the kernel writes the pidfd.
-    result(unsafe { syscall(nr::CLONE, [flags, 0, (&raw mut *pidfd) as usize, 0, 0, 0]) })
+    result(unsafe { syscall(nr::CLONE, [flags as usize, 0, (&raw mut *pidfd) as usize, 0, 0, 0]) })
 }
 
 /// A NULL-terminated list of strings, as exec wants it, with one free place before the first.

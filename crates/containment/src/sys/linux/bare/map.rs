@@ -49,6 +49,6 @@ unsafe impl Zeroed for *const core::ffi::c_char {}
 pub(crate) fn scratch<T: Zeroed>(count: usize) -> Result<&'static mut [T], Errno> {
     let len = count.max(1) * size_of::<T>();
     let at = mmap(len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0)?;
-    // SAFETY: fresh anonymous pages are zero, long enough, page-aligned, and nobody else knows the address.
+    // SAFETY: fresh anonymous pages are zero, long enough, page-aligned, and no other code knows the address.
     Ok(unsafe { core::slice::from_raw_parts_mut(at as *mut T, count) })
 }
