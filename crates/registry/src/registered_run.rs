@@ -73,7 +73,7 @@ impl RegisteredRun {
     /// Sends SIGCONT to the moored process if it is stopped (`T` state): a stopped one sees neither EOF, nor the death of its
     /// client, nor a request. The host of a `moored-client` set is not ours to continue, and is left as it is.
     pub fn resume_if_stopped(&self) {
-        if self.is_genuine() {
+        if self.info.origin != Origin::Client && self.is_genuine() {
             resume_if_stopped(&self.info.moored);
         }
     }
