@@ -53,7 +53,6 @@
 mod event;
 mod handle;
 mod handler;
-mod registration;
 mod server;
 mod set;
 mod spec;
@@ -63,8 +62,7 @@ pub use event::{Event, EventSender, Events, events};
 pub use handle::{CallError, Handle, Lease};
 pub use handler::AnyHandler;
 pub use moored_launch::BackOff;
-pub use registration::Registration;
-pub use server::{ConnectError, Connection, EndedWhy, Outcome};
+pub use server::{ConnectError, Connection, EndedWhy, Outcome, Registration};
 pub use set::{
     DuplicateName, EndedServer, FailedServer, ReplaceError, Replaced, Replacing, ServerLimit, ServerSet,
     SetOptions,

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::process_hold::{Outcome, ProcessHold};
+use super::registration::{Registration, ServerRegistration};
 use super::slot::{Connection, Slot};
 use crate::event::Event;
 use crate::handler::AnyHandler;
-use crate::registration::{Registration, ServerRegistration};
 use crate::set::{ServerLimit, Shared};
 use crate::spec::ServerSpec;
 use crate::transport::{Input, Signs, Wire};

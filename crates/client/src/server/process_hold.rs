@@ -19,8 +19,8 @@ use moored_containment::aio::Contained;
 use moored_containment::{EndError, EndReport, Ladder};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::registration::ServerRegistration;
 use super::slot::Slot;
-use crate::registration::ServerRegistration;
 
 /// How an ending came out. An error does not mean survivors: it means that no report could be had.
 ///
@@ -65,7 +65,7 @@ struct HoldState {
 }
 
 impl ProcessHold {
-    /// Holds the process, and its place in a limit with it.
+    /// Holds the process, and with it its place under a limit and its registration.
     pub(crate) fn new(
         slot: Arc<Slot>,
         contained: Contained,
@@ -141,7 +141,7 @@ impl ProcessHold {
     }
 }
 
-/// A process and its place under a limit, which is given back when the process is gone and no sooner.
+/// A process, its registration, and its place under a limit, which is given back when the process is gone and no sooner.
 struct OwnedProcess {
     contained: Contained,
     final_report: FinalReport,

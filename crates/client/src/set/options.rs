@@ -12,7 +12,7 @@ use super::held_processes::HeldProcesses;
 use super::shared::Shared;
 use crate::event::{Bus, EventSender};
 use crate::handler::AnyHandler;
-use crate::registration::Registration;
+use crate::server::Registration;
 
 /// What a replacement does when a new server does not come up.
 ///

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::held_processes::HeldProcesses;
 use super::options::{MakeHandler, Replacing, ServerLimit};
 use crate::event::{Bus, Event};
-use crate::registration::Registration;
-use crate::server::{EndedWhy, Outcome, ProcessHold, Slot, end_all_blocking};
+use crate::server::{EndedWhy, Outcome, ProcessHold, Registration, Slot, end_all_blocking};
 
 pub(crate) struct Shared {
     pub(crate) processes: HeldProcesses,

@@ -1,9 +1,9 @@
 //! Registers each process of a set in the user's runtime folder while it lives, so that `moored ps`, `inspect` and `stop` find
 //! it, and answers on its control socket.
 //!
-//! The registration belongs to what holds the process (`mooring`), and goes with it: a set that is dropped without a runtime
+//! The registration belongs to what holds the process (`process_hold`), and goes with it: a set that is dropped without a runtime
 //! removes file and socket too. The task that answers only reads the slot and gives the order that the set itself would give;
-//! without its runtime nobody answers, and operators see what is on file. What is written, and who may remove it, is said in
+//! without its runtime no task answers, and operators see what is on file. What is written, and who may remove it, is said in
 //! `moored_registry`.
 
 use std::ffi::OsStr;
@@ -22,7 +22,9 @@ use moored_registry::{
 };
 use tokio::sync::oneshot;
 
-use crate::server::{EndedWhy, Order, Outcome, Phase, Slot, SlotState};
+use super::life::EndedWhy;
+use super::process_hold::Outcome;
+use super::slot::{Order, Phase, Slot, SlotState};
 
 /// Whether the servers of a set are registered in the user's runtime folder, where `moored ps` and `moored stop` find them.
 ///
@@ -68,8 +70,8 @@ impl ServerRegistration {
         let (ended, has_ended) = oneshot::channel();
         // Without a socket it is found all the same, and does not answer.
         if let Ok(control) = ControlServer::open(&registration.socket()) {
-            let desk = ControlTask { slot: slot.clone(), host, process, stops: Vec::new() };
-            tokio::spawn(desk.answer(control, has_ended));
+            let task = ControlTask { slot: slot.clone(), host, process, stops: Vec::new() };
+            tokio::spawn(task.answer(control, has_ended));
         }
         Ok(Self { registration, ended })
     }
@@ -173,9 +175,10 @@ impl ControlTask {
 
     fn status(&self) -> Status {
         let ServerProcess { session, server, guardians, strength } = &self.process;
-        let (state, server_version, in_flight, silent) = self.slot.look(|desk| {
-            let silent = if desk.in_flight > 0 { Duration::ZERO } else { desk.last_used.elapsed() };
-            (state(desk), version(desk), desk.in_flight as u64, silent)
+        let (state, server_version, in_flight, silent) = self.slot.look(|slot_state| {
+            let silent =
+                if slot_state.in_flight > 0 { Duration::ZERO } else { slot_state.last_used.elapsed() };
+            (state(slot_state), version(slot_state), slot_state.in_flight as u64, silent)
         });
         Status {
             state,
@@ -196,8 +199,8 @@ impl ControlTask {
     }
 }
 
-fn state(slot: &SlotState) -> RunState {
-    match slot.phase {
+fn state(slot_state: &SlotState) -> RunState {
+    match slot_state.phase {
         Phase::Starting => RunState::Starting,
         Phase::Up(_) => RunState::Running,
         // Its process is still there, and ends.
@@ -205,7 +208,7 @@ fn state(slot: &SlotState) -> RunState {
     }
 }
 
-fn version(slot: &SlotState) -> Option<String> {
-    let Phase::Up(live) = &slot.phase else { return None };
+fn version(slot_state: &SlotState) -> Option<String> {
+    let Phase::Up(live) = &slot_state.phase else { return None };
     Some(live.connection.peer_info()?.server_info.as_ref()?.version.clone())
 }
