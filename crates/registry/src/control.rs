@@ -29,7 +29,7 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopBy {
-    /// Somebody typed `moored stop`.
+    /// An operator: `moored stop`.
     Operator,
     /// A newer `run` with `--over-limit stop-oldest`.
     OverLimit,

@@ -83,7 +83,7 @@ enum TurnAttempt {
     Ours(#[expect(dead_code, reason = "held until it is dropped")] Turn),
     /// A folder that cannot be written to: there is no limit to keep.
     NoTurns,
-    /// Somebody else has it.
+    /// Another session has it.
     NotYet,
 }
 
@@ -98,13 +98,13 @@ impl Turn {
             Err(TryLockError::WouldBlock) => return TurnAttempt::NotYet,
             Err(TryLockError::Error(_)) => return TurnAttempt::NoTurns,
         }
-        // Whoever had it before us has removed it: then it is another file that the next ones wait for.
+        // The session that had it before us has removed it: then the next ones wait for another file.
         let is_there = fs::metadata(&path)
             .is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
         if is_there { TurnAttempt::Ours(Self { path, _lock: file }) } else { TurnAttempt::NotYet }
     }
 
-    /// Blocks until it is ours, or there are none, or so long: whoever has it may have been stopped.
+    /// Blocks until it is ours, or there are none, or until the deadline: the session that has it may have been stopped.
     fn take(
         folder: &RuntimeDir,
         own: &RunInfo,
@@ -128,8 +128,8 @@ impl Drop for Turn {
     }
 }
 
-/// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some, or nobody
-/// wants it any more.
+/// Makes room for a first start, and has it taken by `take`, after which we count. Blocks until there is some, or
+/// the client has left.
 pub fn make_room<T>(
     folder: &RuntimeDir,
     own: &RunInfo,
@@ -152,7 +152,7 @@ pub fn make_room<T>(
             return Err(no_room("; its client has left meanwhile"));
         }
         if turn.is_none() {
-            return Err(no_room("; whoever makes room for another one takes too long"));
+            return Err(no_room("; another session that makes room takes too long"));
         }
         match how {
             OverLimit::Refuse => return Err(no_room("")),
@@ -170,7 +170,7 @@ pub fn make_room<T>(
 }
 
 /// Makes room for a server that is to wake, and wakes it by `wake`, after which it counts. Its client waits for an answer,
-/// so it is woken all the same if there is no room for long, and there is made some when somebody has become idle.
+/// so it is woken all the same if there is no room for long, and room is made when another one has become idle.
 pub fn make_room_for_wake(
     folder: &RuntimeDir,
     own: &RunInfo,
@@ -181,7 +181,7 @@ pub fn make_room_for_wake(
     let (began, mut wake) = (Instant::now(), Some(wake));
     let mut wake = move || wake.take().into_iter().for_each(|wake| wake());
     while is_wanted() && began.elapsed() < QUEUE_TIMEOUT {
-        // Whoever is to be woken is waited for: it is woken all the same if it cannot have its turn in time.
+        // The client waits for the wake: the server is woken all the same if we cannot have the turn in time.
         let turn = Turn::take(folder, own, began + WAKE_TIMEOUT, &is_wanted);
         let awake = awake(folder, own);
         let has_room = turn.is_some() && (awake.len() as u64) < u64::from(limit);

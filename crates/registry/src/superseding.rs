@@ -8,7 +8,7 @@ use crate::run_id::RunId;
 use crate::run_info::{Origin, RunInfo};
 
 /// The entries of one config are started together. Where the same command comes up with another environment so much
-/// later, somebody has edited the entry.
+/// later, the entry was edited.
 pub const APART: Duration = Duration::from_mins(1);
 
 /// Who has taken its place.

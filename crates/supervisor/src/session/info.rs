@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use moored_registry::control::{Reply, Request, RunState, Status};
 use moored_registry::{RegisteredRun, RunInfo};
 
-/// Up to how many instances are well, where nobody set a limit.
+/// Up to so many instances are healthy, where no limit is set.
 const HEALTHY: u32 = 9;
 const ANSWER: Duration = Duration::from_millis(300);
 

@@ -16,7 +16,7 @@ use moored_registry::{RunInfo, open_regular_file};
 
 use crate::ignored::ignore;
 
-/// Somebody else's server has that file, and lives.
+/// The file cannot be ours: another server that lives has it, or it is none.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PidFileError {
     #[error("`{path}` belongs to process {pid}, which is running; it is left as it is")]
@@ -49,7 +49,7 @@ impl PidFile {
             Named::Process(pid) if is_held || lives(path, pid) => {
                 return Err(PidFileError::Live { path: path.to_path_buf(), pid });
             }
-            Named::Process(_) | Named::Nobody => {}
+            Named::Process(_) | Named::NoProcess => {}
             Named::SomethingElse => return Err(PidFileError::Other { path: path.to_path_buf() }),
         }
         let file = Self { path: path.to_path_buf(), pid, started_at: Timestamp::now() };
@@ -72,7 +72,7 @@ impl PidFile {
 
     fn put(&self, version: Option<&str>) -> io::Result<()> {
         let draft = self.path.with_extension(format!("{}.draft", std::process::id()));
-        // One that is there was left by somebody who had our number, or leads elsewhere.
+        // A draft that is there was left by a dead process that had our pid, or is a link that leads elsewhere.
         let _ = fs::remove_file(&draft);
         let mut file = fs::File::options().write(true).create_new(true).mode(0o644).open(&draft)?;
         let text = format!("{}\n{}\n{}\n", self.pid, version.unwrap_or("unknown"), self.started_at);
@@ -92,7 +92,7 @@ impl Drop for PidFile {
     }
 }
 
-/// Removes the file if the process that it names is dead; for whoever cleans up after a killed moored.
+/// Removes the file if the process that it names is dead; for the guardians, which clean up after a killed moored.
 ///
 /// # Errors
 /// If it is there and cannot be removed.
@@ -100,7 +100,7 @@ pub fn remove_if_dead(path: &Path) -> io::Result<()> {
     match Named::by(path) {
         Named::Process(pid) if !lives(path, pid) => fs::remove_file(path),
         // What is no PID file is not ours to remove.
-        Named::Process(_) | Named::Nobody | Named::SomethingElse => Ok(()),
+        Named::Process(_) | Named::NoProcess | Named::SomethingElse => Ok(()),
     }
 }
 
@@ -109,7 +109,7 @@ pub fn remove_if_dead(path: &Path) -> io::Result<()> {
 enum Named {
     Process(u32),
     /// There is no file, or nothing is in it.
-    Nobody,
+    NoProcess,
     /// It is no PID file.
     SomethingElse,
 }
@@ -117,12 +117,12 @@ enum Named {
 impl Named {
     fn by(path: &Path) -> Self {
         match read(path) {
-            Ok(text) if text.is_empty() => Self::Nobody,
+            Ok(text) if text.is_empty() => Self::NoProcess,
             Ok(text) => {
                 let pid = text.lines().next().and_then(|line| line.trim().parse().ok());
                 pid.map_or(Self::SomethingElse, Self::Process)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Nobody,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::NoProcess,
             Err(_) => Self::SomethingElse,
         }
     }
@@ -191,7 +191,7 @@ mod tests {
         assert!(refused());
         remove_if_dead(&path).expect("nothing to do");
         assert_eq!(fs::read_to_string(&path).expect("the file"), "dear diary\n");
-        // A file may lead to somebody else's, and a FIFO has no end.
+        // A link may lead to another user's file, and a FIFO has no end.
         let link = place();
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         assert_eq!(Named::by(&link), Named::SomethingElse);

@@ -124,7 +124,7 @@ fn holder(stdin: BorrowedFd<'_>, ancestors: &[u32]) -> Option<u32> {
     }
 }
 
-/// Whether somebody can be at the other end of this file.
+/// Whether this file has another end, which a process can hold.
 fn has_other_end(stdin: BorrowedFd<'_>) -> bool {
     let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))

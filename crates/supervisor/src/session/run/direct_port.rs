@@ -7,20 +7,17 @@ use std::time::Duration;
 
 use super::client_watch::ClientWatch;
 use super::hangup::Hangup;
-use crate::relay::{Piece, Queue, StdioWriter};
+use super::stderr::StderrQueue;
+use crate::relay::Piece;
 use crate::session::conversation::ToClient;
 use crate::session::outcome::RunError;
 use crate::session::port::{ClientPort, Flushed, Received};
-
-/// Our own warnings are short; more than this is not kept for a client that does not read them.
-const MOST_STDERR: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct DirectPort {
     client: ClientWatch,
     hangup: Option<Hangup>,
-    stderr: Option<StdioWriter>,
-    to_stderr: Queue,
+    stderr: StderrQueue,
 }
 
 impl DirectPort {
@@ -28,8 +25,7 @@ impl DirectPort {
         // Without it the client's end would not be noticed.
         let hangup = Hangup::on_thread(io::stdin().as_fd())
             .map_err(|source| RunError::Stdio { what: "stdin", source })?;
-        let stderr = StdioWriter::open(io::stderr().as_fd()).ok();
-        Ok(Self { client, hangup: Some(hangup), stderr, to_stderr: Queue::default() })
+        Ok(Self { client, hangup: Some(hangup), stderr: StderrQueue::open() })
     }
 }
 
@@ -62,23 +58,11 @@ impl ClientPort for DirectPort {
     }
 
     fn send_stderr(&mut self, bytes: &[u8]) {
-        if self.stderr.is_some() && self.to_stderr.len() + bytes.len() <= MOST_STDERR {
-            self.to_stderr.push(bytes);
-        }
+        self.stderr.push(bytes);
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Flushed> {
-        let Some(stderr) = self.stderr.as_mut().filter(|_| !self.to_stderr.is_empty()) else {
-            return Poll::Pending;
-        };
-        match ready!(stderr.poll_write(cx, self.to_stderr.first())) {
-            Ok(n) => self.to_stderr.advance(n),
-            Err(_) => {
-                self.to_stderr.clear();
-                self.stderr = None;
-            }
-        }
-        Poll::Ready(Flushed::Some)
+        self.stderr.poll_flush(cx).map(|()| Flushed::Some)
     }
 
     fn backlog(&self) -> usize {
@@ -98,11 +82,6 @@ impl ClientPort for DirectPort {
     }
 
     async fn finish(&mut self, patience: Duration) {
-        while !self.to_stderr.is_empty() && self.stderr.is_some() {
-            let flushed = std::future::poll_fn(|cx| self.poll_flush(cx));
-            if tokio::time::timeout(patience / 10, flushed).await.is_err() {
-                return;
-            }
-        }
+        self.stderr.finish(patience).await;
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn writers_of(stdin: BorrowedFd<'_>) -> Vec<HeldProcess> {
     at_other_end(stdin, PipeEnd::Writing)
 }
 
-/// Whether somebody reads that file who is no part of a pipeline with us. Who cannot be seen is of another user, and is taken for
+/// Whether a process reads that file that is no part of a pipeline with us. A reader that cannot be seen is another user's, and is taken for
 /// a client: so are the parts of a pipeline not.
 pub(super) fn is_read_by_client(stdout: BorrowedFd<'_>) -> bool {
     let readers = at_other_end(stdout, PipeEnd::Reading);

@@ -9,6 +9,7 @@
 //! | `client_watch` | that process while it lives, and who closed our stdin |
 //! | `distant_clients` | clients that are no ancestors of ours |
 //! | `signals` | the signals that end, stop and continue us |
+//! | `stderr` | our own stderr, for a client that may not read it |
 //! | `hangup` | the other end of a stdin that is not read |
 
 mod client;
@@ -17,6 +18,7 @@ mod direct_port;
 pub(in crate::session) mod distant_clients;
 mod hangup;
 mod signals;
+mod stderr;
 mod stdio_port;
 
 use std::io;

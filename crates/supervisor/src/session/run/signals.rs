@@ -17,7 +17,7 @@ pub(super) enum SignalEvent {
     End(Signal),
     /// ^Z.
     Stop,
-    /// Somebody goes on with us.
+    /// SIGCONT.
     Continue,
 }
 
@@ -58,7 +58,7 @@ impl Signals {
     }
 }
 
-/// A file that may not grow any further is an error to whoever writes it, and would be our death otherwise: history and logs
+/// A file that may not grow any further is an error to the thread that writes it, and SIGXFSZ would be our death otherwise: history and logs
 /// are not worth that. A handler is not inherited, so the server's own writes are as without us.
 pub(super) fn survive_full_files() -> io::Result<()> {
     unless_ignored(SignalKind::from_raw(FILE_SIZE)).map(drop)

@@ -12,27 +12,23 @@ use tokio::io::unix::AsyncFd;
 
 use super::client_watch::ClientWatch;
 use super::hangup::Hangup;
+use super::stderr::StderrQueue;
 use crate::ignored::ignore;
 use crate::relay::{Piece, Queue, Splitter, StdioReader, StdioWriter, Width, watch};
 use crate::session::conversation::{Author, ToClient};
 use crate::session::outcome::RunError;
 use crate::session::port::{ClientPort, Flushed, Received};
 
-/// More than this of the server's stderr is not kept for a client that does not read it; the log has it.
-const MOST_STDERR: usize = 256 << 10;
 /// How many reads of what a dead client had said are made at most.
 const LAST_READS: usize = 256;
-/// Less time is given to the stderr of a client at the end.
-const STDERR_PATIENCE: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct StdioPort {
     stdin: Option<StdioReader>,
     stdout: Option<StdioWriter>,
-    stderr: Option<StdioWriter>,
+    stderr: StderrQueue,
     splitter: Splitter,
     to_client: Queue,
-    to_stderr: Queue,
     client: ClientWatch,
     /// Our stdout is closed when what is queued is written.
     is_output_over: bool,
@@ -50,11 +46,9 @@ impl StdioPort {
         Ok(Self {
             stdin: Some(StdioReader::open(io::stdin().as_fd()).map_err(failed("stdin"))?),
             stdout: Some(StdioWriter::open(io::stdout().as_fd()).map_err(failed("stdout"))?),
-            // Without a stderr the log still has what the server writes there.
-            stderr: StdioWriter::open(io::stderr().as_fd()).ok(),
+            stderr: StderrQueue::open(),
             splitter: Splitter::new(line_limit),
             to_client: Queue::default(),
-            to_stderr: Queue::default(),
             client,
             is_output_over: false,
             unread_stdout: None,
@@ -132,20 +126,6 @@ impl StdioPort {
         self.close_output_if_written();
         Poll::Ready(flushed)
     }
-
-    fn poll_stderr(&mut self, cx: &mut Context<'_>) -> Poll<Flushed> {
-        let Some(stderr) = self.stderr.as_mut().filter(|_| !self.to_stderr.is_empty()) else {
-            return Poll::Pending;
-        };
-        match ready!(stderr.poll_write(cx, self.to_stderr.first())) {
-            Ok(n) => self.to_stderr.advance(n),
-            Err(_) => {
-                self.to_stderr.clear();
-                self.stderr = None;
-            }
-        }
-        Poll::Ready(Flushed::Some)
-    }
 }
 
 impl ClientPort for StdioPort {
@@ -196,9 +176,7 @@ impl ClientPort for StdioPort {
     }
 
     fn send_stderr(&mut self, bytes: &[u8]) {
-        if self.stderr.is_some() && self.to_stderr.len() + bytes.len() <= MOST_STDERR {
-            self.to_stderr.push(bytes);
-        }
+        self.stderr.push(bytes);
     }
 
     fn end_line(&mut self) {
@@ -209,7 +187,7 @@ impl ClientPort for StdioPort {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Flushed> {
         match self.poll_stdout(cx) {
-            Poll::Pending => self.poll_stderr(cx),
+            Poll::Pending => self.stderr.poll_flush(cx).map(|()| Flushed::Some),
             flushed => flushed,
         }
     }
@@ -248,20 +226,16 @@ impl ClientPort for StdioPort {
 
     async fn finish(&mut self, patience: Duration) {
         self.stdin = None;
-        while !self.to_client.is_empty() || !self.to_stderr.is_empty() {
-            let patience = if self.to_client.is_empty() { patience / STDERR_PATIENCE } else { patience };
+        while !self.to_client.is_empty() {
             let flushed = std::future::poll_fn(|cx| self.poll_flush(cx));
             if tokio::time::timeout(patience, flushed).await.is_err() {
                 return;
             }
         }
-        for (outlet, patience) in
-            [(self.stdout.take(), patience), (self.stderr.take(), patience / STDERR_PATIENCE)]
-        {
-            if let Some(outlet) = outlet {
-                // A client that does not read it goes without.
-                let _ = tokio::time::timeout(patience, outlet.finish()).await;
-            }
+        if let Some(stdout) = self.stdout.take() {
+            // A client that does not read it goes without.
+            let _ = tokio::time::timeout(patience, stdout.finish()).await;
         }
+        self.stderr.finish(patience).await;
     }
 }
