@@ -14,6 +14,11 @@ use crate::settings::Layers;
 pub(crate) fn begin(typed: GlobalFlags) -> Result<(), Failure> {
     let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let layers = Layers::of_every_command(typed, &env);
+    if layers.given(&LOG_LEVEL).is_none() && layers.given(&LOG_FORMAT).is_none() {
+        // Every server has a moored of its own: without being asked for, a log costs no memory. Warnings that a user must see
+        // do not depend on it.
+        return Ok(());
+    }
     let (level, format) = (layers.value(&LOG_LEVEL)?, layers.value(&LOG_FORMAT)?);
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(Lines::default);
     let begun = match format {
