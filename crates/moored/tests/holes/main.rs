@@ -1,5 +1,6 @@
 //! Holes that were found in `run` by attacking it, each closed by a test under the number it was found by.
 //!
+//! - `busy_ends`: ends of runs whose own housekeeping takes long (F13);
 //! - `clients`: clients whose files cannot be read, or whose first thread has ended (F2, F10);
 //! - `crash_loops`: crash memory that outlives its minute, and that of other clients (F3);
 //! - `last_calls`: a call that is followed by the end of the input (F5, F9);
@@ -8,6 +9,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "clients under a mark, which ends what is left of them")]
 
+mod busy_ends;
 mod clients;
 #[allow(dead_code, reason = "each target uses its part of it")]
 #[path = "../common/mod.rs"]
