@@ -209,16 +209,21 @@ fn f13_a_command_whose_files_may_not_grow_says_so() {
     }
 }
 
-/// `/proc` without `/proc/sys`: there is no boot to be read, and the reason is the mount.
+/// `/proc` without `/proc/sys`: there is no boot to be read, and the reason is the mount. Root makes the namespace for a plain
+/// user too; a plain user alone makes its own.
 #[test]
 fn f13_a_proc_that_shows_processes_only_is_named_needs_unshare() {
-    let part = Part::new("", User::current());
-    let how = if User::current() == User::Root { "-mpf" } else { "-Urmpf" };
-    let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
-    let mut command = part.wrap().command("unshare", [how, "--kill-child", "sh", "-c", script, "sh"]);
-    command.arg(example("moored-containment", "contain")).args(["--no-cgroup", "--", "true"]);
-    let ran = part.set(command).output().expect("unshare");
-    let words = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(125), "{ran:?}");
-    assert!(words.contains("subset=pid") && words.contains("boot_id"), "{words}");
+    for user in User::available() {
+        let part = Part::new("", user);
+        let how = if User::current() == User::Root { "-mpf" } else { "-Urmpf" };
+        let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
+        let contain = example("moored-containment", "contain");
+        let contain = part.wrap().command(contain, ["--no-cgroup", "--", "true"]);
+        let mut command = part.mark.wrap("unshare", [how, "--kill-child", "sh", "-c", script, "sh"]);
+        command.arg(contain.get_program()).args(contain.get_args());
+        let ran = part.set(command).output().expect("unshare");
+        let words = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(125), "{user:?}: {ran:?}");
+        assert!(words.contains("subset=pid") && words.contains("boot_id"), "{user:?}: {words}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Too few processes or files, files that may not grow, a stderr that nobody reads: the server runs all the same, or it is said why not.
 
 use std::os::unix::fs::chown;
+use std::process::Stdio;
 use std::time::Duration;
 
 use moored_testkit::User;
@@ -94,21 +95,22 @@ fn f13_files_that_may_hardly_grow_are_told_as_such_needs_prlimit() {
     }
 }
 
-/// A `/proc` without `/proc/sys`.
+/// A `/proc` without `/proc/sys`. Root makes the namespace for a plain user too; a plain user alone makes its own.
 #[test]
 fn f13_a_proc_that_shows_processes_only_is_named_needs_unshare() {
-    if User::current() != User::Root {
-        return;
+    for scene in Scene::all() {
+        let how = if User::current() == User::Root { "-mpf" } else { "-Urmpf" };
+        let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
+        let run = scene.run_command();
+        let mut command = scene.mark.wrap("unshare", [how, "--kill-child", "sh", "-c", script, "sh"]);
+        command.arg(run.get_program()).args(run.get_args()).current_dir(scene.scratch.path());
+        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        let output = command.output().expect("unshare");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{:?}: {words}", scene.user);
+        assert!(words.contains("subset=pid") && words.contains("boot_id"), "{:?}: {words}", scene.user);
+        scene.assert_nobody();
     }
-    let scene = Scene::new(User::Root);
-    let script = r#"mount -t proc -o subset=pid proc /proc && exec "$@""#;
-    let mut argv: Vec<_> = ["-mpf", "--kill-child", "sh", "-c", script, "sh"].map(Into::into).to_vec();
-    argv.extend(scene.argv());
-    let output = scene.command("unshare", argv).output().expect("unshare");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(125), "{words}");
-    assert!(words.contains("subset=pid") && words.contains("boot_id"), "{words}");
-    scene.assert_nobody();
 }
 
 /// History and logs that may not grow any further are told of, and are no reason to die.
