@@ -183,6 +183,32 @@ fn heavy_f13_an_owner_whose_server_kills_both_guardians_ends_within_the_bound_ne
     standing.kill().and_then(|()| standing.wait()).expect("our child");
 }
 
+/// No guardian can see that its server has ended then. The owner holds the server by pidfd, though it only waits: for the end of
+/// the session, blocking or async.
+#[test]
+fn f13_an_owner_that_only_waits_sees_a_server_exit_that_has_stopped_both_guardians() {
+    let script = r#"setsid sleep 600 & outer="$(sed 's/.*) . //; s/ .*//' /proc/$PPID/stat)"
+        touch "$1/ready"; until [ -e "$1/go" ]; do sleep 0.01; done
+        for guardian in "$outer" "$PPID"; do
+            kill -STOP "$guardian"
+            until grep -q ') T ' "/proc/$guardian/stat"; do sleep 0.01; done
+        done; exit 3"#;
+    for cell in cells().into_iter().filter(|cell| matches!(cell.1, Hold::Loop | Hold::Cgroup)) {
+        for handle in [&[] as &[&str], &["--async"]] {
+            let plan = Plan::new(cell, Ending::ServerExits).options(handle.iter().copied()).script(script);
+            let mut host = plan.start();
+            let began = Instant::now();
+            host.bring_end();
+            let report = host.report().expect("a report");
+            let took = began.elapsed();
+            assert!(took < BOUND, "{cell:?} {handle:?}: {took:?}");
+            assert_eq!((report.reason, report.verified), (EndReason::ServerExited, true), "{report:?}");
+            host.exit();
+            assert_nothing_left(&mut host);
+        }
+    }
+}
+
 /// The kernel lets the other one go on when one of the two dies, and the outer one when the owner does.
 #[test]
 fn f13_stopped_guardians_of_whom_one_is_killed_end_the_session_within_the_bound() {

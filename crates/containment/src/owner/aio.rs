@@ -2,9 +2,11 @@
 //!
 //! It needs a runtime with I/O and time to wait, but none to end: dropping it works without.
 
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -48,6 +50,8 @@ pub struct Contained {
     pub stderr: Option<Stderr>,
     /// A second number for the link's socket, registered with the reactor.
     socket: AsyncFd<OwnedFd>,
+    /// The link's server, registered too: its guardians may have been stopped before it ended.
+    server: AsyncFd<Arc<sys::ProcessFd>>,
 }
 
 impl Contained {
@@ -58,6 +62,7 @@ impl Contained {
             stdout: started.stdout.map(Stdout::new).transpose()?,
             stderr: started.stderr.map(Stderr::new).transpose()?,
             socket: sys::watch(socket, Interest::READABLE)?,
+            server: sys::watch_process(started.link.server())?,
             link: started.link,
         })
     }
@@ -100,13 +105,31 @@ impl Contained {
         self.link.signaller()
     }
 
-    /// Until the guardians say something new. May wake for nothing.
+    /// Until the guardians say something new, or it is time to see to it that they can. May wake for nothing.
     async fn news(&mut self) -> Result<(), EndError> {
         let session = self.link.id();
-        let mut ready = self.socket.readable().await.map_err(|source| EndError::Io { session, source })?;
-        // Cleared before it is read: what comes after is a new readiness.
-        ready.clear_ready();
-        drop(ready);
+        let failed = |source| EndError::Io { session, source };
+        if self.link.server_died() {
+            match tokio::time::timeout(SET_GOING_EVERY, self.socket.readable()).await {
+                // Cleared before it is read: what comes after is a new readiness.
+                Ok(ready) => ready.map_err(failed)?.clear_ready(),
+                Err(_) => self.link.resume_guardians(),
+            }
+        } else {
+            let server_died = poll_fn(|cx| {
+                if let Poll::Ready(ready) = self.socket.poll_read_ready(cx) {
+                    return Poll::Ready(ready.map(|mut ready| {
+                        ready.clear_ready();
+                        false
+                    }));
+                }
+                self.server.poll_read_ready(cx).map(|ended| ended.map(|_| true))
+            });
+            let server_died = server_died.await.map_err(failed)?;
+            if server_died {
+                self.link.note_server_death();
+            }
+        }
         self.link.hear()
     }
 

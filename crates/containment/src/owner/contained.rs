@@ -13,7 +13,6 @@ use crate::process::identity::ProcessIdentity;
 use crate::record::cookie::SessionId;
 use crate::shared::board::reason;
 use crate::shared::ladder::Ladder;
-use crate::sys;
 
 /// A running server, and everything that it ever starts.
 ///
@@ -97,8 +96,7 @@ impl Contained {
             if let Some(exit) = self.try_wait()? {
                 return Ok(exit);
             }
-            sys::wait_readable(self.link.socket(), None)
-                .map_err(|source| EndError::Io { session: self.link.id(), source })?;
+            self.link.wait_for_word(None)?;
         }
     }
 

@@ -2,14 +2,15 @@
 //!
 //! It hears the guardians and asks them to end; it never waits in [`Link::hear`], so that either handle can wait in its
 //! own way. If both guardians are gone without a word, it does by record and mark what they would have done
-//! (`conclude`).
+//! (`conclude`). How the blocking handle waits is in `waiting`.
 
 mod conclude;
+mod waiting;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::owner::command::Command;
 use crate::owner::report::{EndReport, ServerExit};
@@ -70,6 +71,8 @@ pub(crate) struct Link {
     /// `None` if it had ended already, or there was no file to be had for it.
     inner: Option<sys::ProcessFd>,
     server: Arc<sys::ProcessFd>,
+    /// Its pidfd was seen readable: from then on the guardians are at work, or were stopped by the server before it ended.
+    server_died: bool,
     identity: ProcessIdentity,
     guardians: [ProcessIdentity; 2],
     strength: Strength,
@@ -113,6 +116,7 @@ impl Link {
             outer,
             inner,
             server: Arc::new(sys::ProcessFd::from_fd(server)),
+            server_died: false,
             identity,
             guardians,
             strength,
@@ -140,8 +144,15 @@ impl Link {
         &self.strength
     }
 
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+    #[cfg(feature = "tokio")]
+    pub(crate) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// The server, to be watched by an owner that awaits its end.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn server(&self) -> Arc<sys::ProcessFd> {
+        Arc::clone(&self.server)
     }
 
     pub(crate) fn signaller(&self) -> Signaller {
@@ -156,6 +167,9 @@ impl Link {
     /// The same, with what was said since; an error if both guardians were killed before they saw it.
     pub(crate) fn try_exit(&mut self) -> Result<Option<ServerExit>, EndError> {
         self.hear()?;
+        if self.report.is_none() && !self.server.is_alive() {
+            self.note_server_death();
+        }
         match (self.exit(), self.report()) {
             (None, Some(report)) => Err(EndError::StatusLost { session: report.session }),
             (exit, _) => Ok(exit),
@@ -232,37 +246,6 @@ impl Link {
 
     pub(crate) fn stuck(&self) -> EndError {
         EndError::Stuck { session: self.id() }
-    }
-
-    /// Waits, without any runtime, until the report is there; `None` waits for ever. Whether it is.
-    pub(crate) fn wait_for_report(&mut self, patience: Option<Duration>) -> Result<bool, EndError> {
-        // Longer than the clock goes is for ever.
-        let until = patience.and_then(|patience| Instant::now().checked_add(patience));
-        loop {
-            self.hear()?;
-            if self.report.is_some() {
-                return Ok(true);
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if !sys::wait_readable(self.socket.as_fd(), left).map_err(|error| self.io(error))? {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// The same, for an end that was asked for: a guardian that is stopped meanwhile does not stay so.
-    fn wait_for_end(&mut self, patience: Duration) -> Result<bool, EndError> {
-        let began = Instant::now();
-        loop {
-            let left = patience.saturating_sub(began.elapsed());
-            if self.wait_for_report(Some(left.min(SET_GOING_EVERY)))? {
-                return Ok(true);
-            }
-            if left.is_zero() {
-                return Ok(false);
-            }
-            self.resume_guardians();
-        }
     }
 
     /// Ends the tree, without any runtime.

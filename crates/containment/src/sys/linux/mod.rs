@@ -29,7 +29,7 @@ pub(crate) use files::{read_fd, set_nonblocking, write_fd};
 pub(crate) use launch::{image_size, launch};
 pub(crate) use process::{
     GuardianChild, ProcessFd, file_size_limit, inherited_cookie, own_pidfd, pid_of_pidfd,
-    sealing_is_available, unblock_signals, wait_readable,
+    sealing_is_available, unblock_signals, wait_first_readable, wait_readable,
 };
 pub(crate) use procfs::{
     boot_id, command_line, cookie_of, highest_pid, last_pid, lockers, name_of, now_in_nanos, pid_namespace,
@@ -37,6 +37,6 @@ pub(crate) use procfs::{
     ticks_per_second,
 };
 #[cfg(feature = "tokio")]
-pub(crate) use reactor::watch;
+pub(crate) use reactor::{watch, watch_process};
 pub(crate) use shared::SharedBoard;
 pub(crate) use wire::{Heard, Socket, socket_pair};

@@ -1,7 +1,7 @@
 //! Processes held by pidfd: the number may pass to another process, the pidfd does not.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -67,6 +67,12 @@ fn named(signal: i32) -> io::Result<Signal> {
 impl From<ProcessFd> for OwnedFd {
     fn from(held: ProcessFd) -> Self {
         held.0
+    }
+}
+
+impl AsRawFd for ProcessFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -165,15 +171,24 @@ pub(crate) fn unblock_signals() {
 
 /// Waits until there is something to read, an end or an error; `None` waits for ever. Whether it came.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, patience: Option<Duration>) -> io::Result<bool> {
+    Ok(wait_first_readable([fd], patience)?.is_some())
+}
+
+/// The same for several files: the first of them that has something, or `None` after that time.
+pub(crate) fn wait_first_readable<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    patience: Option<Duration>,
+) -> io::Result<Option<usize>> {
     // Longer than the clock goes is for ever.
     let until = patience.and_then(|patience| std::time::Instant::now().checked_add(patience));
+    let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     loop {
         let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
         let seconds = |left: Duration| i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
         let time = left.map(|left| Timespec { tv_sec: seconds(left), tv_nsec: left.subsec_nanos().into() });
-        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], time.as_ref()) {
+        match poll(&mut polled, time.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
-            Ok(ready) => return Ok(ready > 0),
+            Ok(_) => return Ok(polled.iter().position(|fd| !fd.revents().is_empty())),
             Err(error) => return Err(error.into()),
         }
     }
