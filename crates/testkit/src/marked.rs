@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! marked MARK [--uid N --gid N] [--cgroup DIR]... [--rlimit NAME=N]... -- PROGRAM [ARG]...
+//! marked --watch PID
 //! ```
+//!
+//! The second form is the watcher of a test (`survivors::watcher`).
 //!
 //! It execs, so the program has the pid, the stdio and the environment that the test gave. Root is dropped last, and the
 //! supplementary groups with it. Names of limits: `nofile`, `nproc`, `memlock`, `as`.
@@ -19,12 +22,18 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use crate::survivors::watcher;
+
 /// What `env` and `setpriv` exit with when the program could not be started.
 const NOT_STARTED: u8 = 127;
 
-/// The whole bin. Returns only on failure.
+/// The whole bin. Returns on failure, and when a watcher's work is done.
 pub fn main() -> ExitCode {
-    let Err(error) = become_program(std::env::args_os().skip(1));
+    let mut args = std::env::args_os().skip(1).peekable();
+    if args.next_if(|arg| arg == watcher::WATCH).is_some() {
+        return watcher::main(args.next());
+    }
+    let Err(error) = become_program(args);
     let _ = writeln!(io::stderr(), "marked: {error}");
     ExitCode::from(NOT_STARTED)
 }

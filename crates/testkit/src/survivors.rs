@@ -4,7 +4,8 @@
 //! which every descendant inherits. A new session, a cleared environment and closed fds leave it in place, and a plain
 //! user can only lower it. moored's own cookie is `RLIMIT_LOCKS`, so one cannot hide a fault of the other.
 //!
-//! This file looks. [`guard`] ends what is left when a test is over; [`wrap`] starts programs under a mark.
+//! This file looks. [`guard`] ends what is left when a test is over; [`wrap`] starts programs under a mark;
+//! `watcher` ends what a test left that was killed itself.
 //!
 //! | the look | what it proves |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | many scans find none, somebody vanishes under each, and hunts among the newest pids find none | nobody is left |
 
 pub mod guard;
+pub(crate) mod watcher;
 pub mod wrap;
 
 use std::collections::HashSet;
@@ -65,6 +67,11 @@ impl Mark {
             .expect("the kernel's random source");
         // Below 2^62, so that a nested limit has room above; not small, so that nobody's real limit is hit.
         Self(u64::from_ne_bytes(bytes) >> 2 | 1 << 40)
+    }
+
+    /// The mark that another process made.
+    pub fn of(value: u64) -> Self {
+        Self(value)
     }
 
     /// The number itself, as it stands in `/proc/PID/limits`.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{Mark, Survivor};
+use super::{Mark, Survivor, watcher};
 use crate::proc::{Proc, newest_pids};
 
 /// A storm takes some rounds; anything longer is a fault that the test shall report.
@@ -59,6 +59,9 @@ impl Deref for MarkGuard {
 impl Drop for MarkGuard {
     fn drop(&mut self) {
         let ended = self.end_all();
+        if ended.is_ok() {
+            watcher::forget(self.mark);
+        }
         if !std::thread::panicking() {
             assert_eq!(ended, Ok(()), "some processes could not be ended");
         }

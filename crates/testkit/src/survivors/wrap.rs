@@ -4,19 +4,20 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-use super::Mark;
+use super::{Mark, watcher};
 use crate::as_user::User;
 use crate::bins::bin;
 
 /// How a program is to be started under a mark.
 #[derive(Clone, Debug)]
 pub struct Wrap {
+    mark: Mark,
     args: Vec<OsString>,
 }
 
 impl Wrap {
     pub(super) fn new(mark: Mark) -> Self {
-        Self { args: vec![mark.value().to_string().into()] }
+        Self { mark, args: vec![mark.value().to_string().into()] }
     }
 
     /// Runs it as this user. Dropping root clears the supplementary groups too.
@@ -55,6 +56,7 @@ impl Wrap {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
+        watcher::watch(self.mark);
         let mut command = Command::new(bin("marked"));
         command.args(self.args).arg("--").arg(program).args(args);
         command

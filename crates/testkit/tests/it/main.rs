@@ -10,5 +10,6 @@ mod ends;
 mod escapes;
 mod harness;
 mod innocents;
+mod killed;
 mod stroke;
 mod survivors;
