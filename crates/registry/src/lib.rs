@@ -58,6 +58,7 @@ mod registered_run;
 mod registration;
 mod run_id;
 mod run_info;
+mod server_info;
 mod superseding;
 
 /// Times for people, as a registration and a [`Status`](control::Status) have them.
@@ -72,4 +73,5 @@ pub use registered_run::{RegisteredRun, remove_dead};
 pub use registration::RunRegistration;
 pub use run_id::{ParseRunIdError, RunId};
 pub use run_info::{Client, Origin, RunInfo};
+pub use server_info::{Health, Instance, PidFileInfo, ServerInfo, ServerProcess, Told, read_pid_file};
 pub use superseding::{APART, Superseded};

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use moored_containment::RuntimeDir;
 use moored_launch::ServerSpec;
+use moored_registry::Origin;
 
-use crate::event::RunId;
+use crate::event::{Event, RunId};
 use crate::ledger::{LedgerStore, SqliteStore, Writer};
 use crate::log::{Limits, ServerLog};
 use crate::places::StateDir;
@@ -84,6 +85,7 @@ impl SessionRecords {
             version: program.version,
             remove_pid_file: program.remove_pid_file,
             housekeeping: Housekeeping::BySession,
+            origin: Origin::Run,
         };
         (records, host)
     }
@@ -99,6 +101,70 @@ impl SessionRecords {
     }
 }
 
+/// What is written down of all sessions of one process: one writer of history for all of them, and a log for each.
+#[derive(Debug)]
+pub struct HostRecords {
+    writer: Arc<Writer>,
+    folder: Result<RuntimeDir, String>,
+    logs: Option<StateDir>,
+    program: Program,
+}
+
+impl HostRecords {
+    /// Makes ready to write; opens no file before there is something to write.
+    #[must_use]
+    pub fn new(storage: Storage, program: Program) -> Self {
+        let Storage { runtime, logs, history } = storage;
+        let writer = Arc::new(Writer::start(history, spool_in(&runtime)));
+        Self { writer, folder: runtime.map_err(|error| error.to_string()), logs, program }
+    }
+
+    /// The folder of live sessions, if there is one.
+    #[must_use]
+    pub fn folder(&self) -> Option<&RuntimeDir> {
+        self.folder.as_ref().ok()
+    }
+
+    /// What a new session of this process is run with. `listener` is told of its events too, before they are written.
+    pub fn session(
+        &self,
+        spec: &ServerSpec,
+        mut listener: impl FnMut(&Event) + Send + 'static,
+    ) -> SessionHost {
+        let run = RunId::generate();
+        let usual_log = || self.logs.as_ref().map(|logs| logs.log_of(&spec.launch.name, run));
+        let log_file = spec.rules.log_file.clone().or_else(usual_log);
+        let log = log_file.clone().map(|path| ServerLog::open(path, Limits::default()));
+        let writer = Arc::clone(&self.writer);
+        SessionHost {
+            folder: self.folder.clone().map_err(io::Error::other),
+            events: Box::new(move |event| {
+                listener(&event);
+                writer.send(event);
+            }),
+            log: Box::new(move |bytes| {
+                if let Some(log) = &log {
+                    log.write(bytes);
+                }
+            }),
+            log_file,
+            run,
+            version: self.program.version,
+            remove_pid_file: self.program.remove_pid_file.clone(),
+            housekeeping: Housekeeping::ByHost,
+            origin: Origin::Serve,
+        }
+    }
+
+    /// Waits up to `timeout` for the history to be written, and says what could not be. Events that are not written by then
+    /// are in the spool.
+    #[must_use]
+    pub fn finish(&self, timeout: Duration) -> Vec<String> {
+        let warning = self.writer.finish(timeout).warning;
+        warning.map(|warning| format!("history: {warning}")).into_iter().collect()
+    }
+}
+
 /// Events that cannot be written are left in the folder of live sessions, which is in memory on most machines.
 fn spool_in(folder: &io::Result<RuntimeDir>) -> PathBuf {
     folder.as_ref().map_or_else(|_| std::env::temp_dir(), |folder| folder.path().to_path_buf())
@@ -111,7 +177,7 @@ mod tests {
     use moored_testkit::{Scratch, User};
 
     use super::*;
-    use crate::event::{Event, What};
+    use crate::event::What;
     use crate::ledger::{EventQuery, Ledger as _, MemoryStore};
 
     const LONG: Duration = Duration::from_secs(60);

@@ -12,13 +12,15 @@
 //! - [`dice`]: random choices that can be made again.
 //! - [`stroke`]: several processes killed as one stroke.
 //! - [`innocents`]: bystanders that can prove that nobody signalled them.
-//! - [`client`], [`killer`], [`marked`] and [`server`]: the insides of the bins `client`, `killer`, `marked` and `misbehave`.
+//! - [`client`], [`conformance`], [`killer`], [`marked`] and [`server`]: the insides of the bins `client`, `conformance`, `killer`,
+//!   `marked` and `misbehave`.
 
 #![cfg(target_os = "linux")]
 
 pub mod as_user;
 pub mod bins;
 pub mod client;
+pub mod conformance;
 pub mod dice;
 pub mod innocents;
 pub mod killer;

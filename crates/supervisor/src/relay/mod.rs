@@ -14,10 +14,11 @@ mod stdio;
 mod watch;
 mod width;
 
-pub(crate) use id::id_key;
+pub use id::id_key;
 pub(crate) use queue::Queue;
-pub(crate) use scan::Envelope;
-pub(crate) use split::{Bytes, Piece, Splitter};
+pub use scan::Envelope;
+pub(crate) use split::Splitter;
+pub use split::{Bytes, Piece};
 pub(crate) use stdio::{StdioReader, StdioWriter};
 pub(crate) use watch::watch;
 pub(crate) use width::Width;

@@ -10,49 +10,55 @@ const LONGEST: usize = 512;
 
 /// What the outside of a message says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Envelope {
+pub struct Envelope {
     /// The id as it was written, quotes and all.
-    pub(crate) id: Option<Vec<u8>>,
+    pub id: Option<Vec<u8>>,
     /// The method, without its quotes.
-    pub(crate) method: Option<Vec<u8>>,
+    pub method: Option<Vec<u8>>,
     /// It has a result.
-    pub(crate) result: bool,
+    pub result: bool,
     /// It has an error.
-    pub(crate) error: bool,
+    pub error: bool,
     /// It is a list of messages.
-    pub(crate) batch: bool,
+    pub batch: bool,
 }
 
 impl Envelope {
     /// Reads a whole message.
-    pub(crate) fn of(message: &[u8]) -> Self {
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
         let mut scan = Scan::default();
         scan.feed(message);
         scan.take()
     }
 
     /// The method as text; an odd one is none that we know.
-    pub(crate) fn method(&self) -> Option<&str> {
+    #[must_use]
+    pub fn method(&self) -> Option<&str> {
         self.method.as_deref().and_then(|method| std::str::from_utf8(method).ok())
     }
 
     /// Asks for an answer.
-    pub(crate) fn is_request(&self) -> bool {
+    #[must_use]
+    pub fn is_request(&self) -> bool {
         self.method.is_some() && self.real_id().is_some()
     }
 
     /// Is an answer.
-    pub(crate) fn is_response(&self) -> bool {
+    #[must_use]
+    pub fn is_response(&self) -> bool {
         self.method.is_none() && (self.result || self.error)
     }
 
     /// What this id is compared by: see [`id_key`]. None for `null`.
-    pub(crate) fn id_key(&self) -> Option<Vec<u8>> {
+    #[must_use]
+    pub fn id_key(&self) -> Option<Vec<u8>> {
         self.real_id().map(id_key)
     }
 
     /// The id as it was written, unless it is `null`.
-    pub(crate) fn real_id(&self) -> Option<&[u8]> {
+    #[must_use]
+    pub fn real_id(&self) -> Option<&[u8]> {
         self.id.as_deref().filter(|id| *id != b"null")
     }
 }
@@ -327,7 +333,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'}'), Just(b'['), Just(b']')], 0..200)) {
-            Envelope::of(&bytes);
+            let _ = Envelope::of(&bytes);
         }
     }
 }

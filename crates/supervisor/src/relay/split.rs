@@ -16,7 +16,7 @@ use super::scan::{Envelope, Scan};
 
 /// What came out of the bytes, in their order.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
     /// A whole message with its newline.
     Message(Bytes<'a>, Envelope),
     /// Bytes that are no message.
@@ -27,13 +27,17 @@ pub(crate) enum Piece<'a> {
 
 /// Borrowed from what was fed where it came in one part, else collected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Bytes<'a> {
+pub enum Bytes<'a> {
+    /// A part of what was fed.
     Borrowed(&'a [u8]),
+    /// Collected from several parts.
     Owned(Vec<u8>),
 }
 
 impl Bytes<'_> {
-    pub(crate) fn into_owned(self) -> Vec<u8> {
+    /// As bytes of their own.
+    #[must_use]
+    pub fn into_owned(self) -> Vec<u8> {
         match self {
             Self::Borrowed(bytes) => bytes.to_vec(),
             Self::Owned(bytes) => bytes,

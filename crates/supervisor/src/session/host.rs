@@ -35,6 +35,8 @@ pub struct SessionHost {
     pub remove_pid_file: Vec<OsString>,
     /// Who looks for what dead sessions left.
     pub housekeeping: Housekeeping,
+    /// What kind of program runs the session.
+    pub origin: Origin,
 }
 
 /// Who looks for what dead sessions left, in the runtime folders and running.
@@ -71,7 +73,7 @@ pub(super) fn facts(spec: &ServerSpec, host: &SessionHost, client: Option<Client
         entry_key: spec.entry_key(),
         client,
         client_holds_stdin: false,
-        origin: Origin::Run,
+        origin: host.origin,
         began_ms: Some(millis_since_boot()),
         session: None,
         started_at: Timestamp::now(),

@@ -132,17 +132,19 @@ impl Jobs {
         );
     }
 
-    /// Answers `get_server_info`, for which the other instances are asked.
+    /// Answers `get_server_info`, for which the other instances are asked and the code on disk is read.
     pub(super) fn answer_info(
         &self,
         id: Vec<u8>,
         folder: Option<RuntimeDir>,
         facts: RunInfo,
         status: Status,
+        code: Option<Code>,
     ) {
         let told = id.clone();
         self.run(
             move |tell| {
+                let status = Status { stale: code.and_then(|code| code.stale()), ..status };
                 let info = server_info(folder.as_ref(), &facts, &status);
                 let line = info_tool::answer(&id, &info);
                 tell(BackgroundResult::Answer(id, line));

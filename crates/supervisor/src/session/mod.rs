@@ -19,12 +19,14 @@
 //! | `idle` | when a server may be put to sleep |
 //! | `jobs` | what may block, on threads |
 //! | `reporter`, `host` | events, and what a session finds around it |
+//! | `door` | the way in for hosts of many sessions, such as a gateway |
 //! | `run` | the shell of `moored run`: our own stdio, signals, job control |
 //! | `pid_file`, `code`, `info` | the PID file, the program on disk, the answer to `get_server_info` |
 
 mod code;
 mod contained;
 mod conversation;
+mod door;
 mod host;
 mod idle;
 mod info;
@@ -41,8 +43,13 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use conversation::{Author, ToClient};
+pub use door::{SessionHandle, SessionPeer, open};
 pub use host::{EventSink, Housekeeping, LogSink, SessionHost};
 pub use moored_registry::NoRoom;
 pub use outcome::{RunError, RunOutcome};
 pub use pid_file::remove_if_dead as remove_dead_pid_file;
+pub use port::{ClientPort, EofKind, Flushed, Received};
 pub use run::run;
+
+pub use crate::relay::{Bytes as LineBytes, Envelope, Piece, id_key};

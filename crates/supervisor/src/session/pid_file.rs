@@ -3,7 +3,7 @@
 //! that is no PID file.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use moored_containment::ProcessIdentity;
 
 use moored_registry::boot_time::age_of;
-use moored_registry::{RunInfo, open_regular_file};
+use moored_registry::{RunInfo, read_pid_file};
 
 use crate::ignored::ignore;
 
@@ -116,7 +116,7 @@ enum Named {
 
 impl Named {
     fn by(path: &Path) -> Self {
-        match read(path) {
+        match read_pid_file(path) {
             Ok(text) if text.is_empty() => Self::NoProcess,
             Ok(text) => {
                 let pid = text.lines().next().and_then(|line| line.trim().parse().ok());
@@ -126,16 +126,6 @@ impl Named {
             Err(_) => Self::SomethingElse,
         }
     }
-}
-
-/// No PID file is longer.
-const LONGEST: u64 = 4096;
-
-/// What is in a PID file, or the beginning of what else it is.
-pub(super) fn read(path: &Path) -> io::Result<String> {
-    let mut text = Vec::new();
-    open_regular_file(path)?.take(LONGEST).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Whether the process that the file names lives: one that was started after the file was written only has its number.

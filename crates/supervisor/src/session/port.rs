@@ -14,13 +14,23 @@ use crate::relay::Piece;
 
 /// What a client did, besides what it said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub enum Received {
     /// It said something: this many bytes.
     Bytes(usize),
     /// It will say no more, and may still read. `at` is when that was noticed.
-    Eof { kind: EofKind, at: Instant },
+    Eof {
+        /// Who closed it.
+        kind: EofKind,
+        /// When.
+        at: Instant,
+    },
     /// Its end is closed, but what it said last has not been read yet.
-    HungUp { kind: EofKind, at: Instant },
+    HungUp {
+        /// Who closed it.
+        kind: EofKind,
+        /// When.
+        at: Instant,
+    },
     /// Its end was closed by a client after all, at that time.
     Bound(Instant),
     /// It is dead.
@@ -29,7 +39,7 @@ pub(crate) enum Received {
 
 /// Who has closed the client's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EofKind {
+pub enum EofKind {
     /// A client that is bound to see us gone by the bound of the ladder.
     Client,
     /// A writer that has left, as in a shell's pipeline: only the answers are waited for.
@@ -38,7 +48,7 @@ pub(crate) enum EofKind {
 
 /// What became of what was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
+pub enum Flushed {
     /// Some of it was written.
     Some,
     /// The client reads no more.
@@ -46,7 +56,7 @@ pub(crate) enum Flushed {
 }
 
 /// The client's side of a session.
-pub(crate) trait ClientPort {
+pub trait ClientPort {
     /// Hands over what has come, piece by piece, in order. `scratch` is memory to read into. Not polled while the session is
     /// backpressured: then [`ClientPort::poll_hangup`] is.
     fn poll_receive(

@@ -149,13 +149,19 @@ fn info_tool_is_listed_and_answered_without_the_server() {
         let processes = info["server_processes"].as_array().expect("a list");
         let current: Vec<_> = processes.iter().filter(|one| one["is_current"] == true).collect();
         assert_eq!((processes.len(), current.len()), (2, 1), "{info}");
+        assert_eq!(
+            (&info["stale"], info["session_uptime_seconds"].is_u64()),
+            (&json!(false), true),
+            "{info}"
+        );
         for key in ["build_date", "current_uptime_seconds", "current_uptime_formatted", "pid_file"] {
             assert!(info.get(key).is_some(), "{key}: {info}");
         }
         // Asked of one that sleeps, it sleeps on.
         wait_until("it sleeps", DEADLINE, || (ps(&scene)[0]["state"] == "hibernating").then_some(()));
         let answer = wire.ask(3, "tools/call", json!({ "name": "get_server_info", "arguments": {} }));
-        assert_eq!(answer["result"]["structuredContent"]["success"], true);
+        let info = &answer["result"]["structuredContent"];
+        assert_eq!((&info["success"], &info["current_pid"]), (&json!(true), &Value::Null), "{info}");
         assert_eq!(ps(&scene)[0]["state"], "hibernating");
         let calls = super::heard(&scene).iter().filter(|method| *method == "tools/call").count();
         assert_eq!(calls, 0, "the server has never heard of it");

@@ -1,6 +1,7 @@
 //! From a session's rules to a contained server.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use moored_containment::Command;
 use moored_launch::ServerSpec;
@@ -19,13 +20,13 @@ const LAUNCHERS: [&str; 6] =
 /// Starts a session's server, contained by its rules.
 #[derive(Debug)]
 pub(in crate::session) struct ContainedStarter {
-    spec: ServerSpec,
+    spec: Arc<ServerSpec>,
     remove_pid_file: Vec<OsString>,
 }
 
 impl ContainedStarter {
     /// `remove_pid_file` is a command that the guardians run when the tree is gone, if the server has a PID file.
-    pub(in crate::session) fn new(spec: ServerSpec, remove_pid_file: Vec<OsString>) -> Self {
+    pub(in crate::session) fn new(spec: Arc<ServerSpec>, remove_pid_file: Vec<OsString>) -> Self {
         Self { spec, remove_pid_file }
     }
 }

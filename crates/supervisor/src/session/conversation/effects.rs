@@ -4,16 +4,18 @@ use crate::relay::Bytes;
 
 /// Something that the client is to be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ToClient<'a> {
-    pub(crate) bytes: Bytes<'a>,
+pub struct ToClient<'a> {
+    /// The message, with its newline.
+    pub bytes: Bytes<'a>,
     /// The id of the client's request that this answers, as the client wrote it. None for a batch of answers.
-    pub(crate) answers: Option<Vec<u8>>,
-    pub(crate) author: Author,
+    pub answers: Option<Vec<u8>>,
+    /// Who wrote it.
+    pub author: Author,
 }
 
 /// Who wrote a message for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Author {
+pub enum Author {
     /// It is passed on as it came.
     Server,
     /// A whole line of our own. The server may have left half a line before it.

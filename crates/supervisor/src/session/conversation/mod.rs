@@ -12,5 +12,6 @@ mod from_server;
 mod pending;
 mod talking;
 
-pub(crate) use effects::{Author, Effects, FollowUps, ToClient};
+pub use effects::{Author, ToClient};
+pub(crate) use effects::{Effects, FollowUps};
 pub(in crate::session) use talking::{Conversation, ConversationRules, Failed};

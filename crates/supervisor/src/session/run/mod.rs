@@ -23,6 +23,7 @@ mod stdio_port;
 
 use std::io;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use moored_containment::unblock_signals;
 use moored_launch::ServerSpec;
@@ -51,7 +52,7 @@ pub fn run(spec: ServerSpec, host: SessionHost) -> Result<RunOutcome, RunError> 
     check_spare_files().map_err(RunError::OutOfFiles)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Reactor)?;
-    let outcome = runtime.block_on(begin(spec, host));
+    let outcome = runtime.block_on(begin(Arc::new(spec), host));
     // Threads that still look at something are not waited for.
     runtime.shutdown_background();
     outcome
@@ -65,7 +66,7 @@ fn check_spare_files() -> io::Result<()> {
     spare.map(drop)
 }
 
-async fn begin(spec: ServerSpec, host: SessionHost) -> Result<RunOutcome, RunError> {
+async fn begin(spec: Arc<ServerSpec>, host: SessionHost) -> Result<RunOutcome, RunError> {
     let stdin = io::stdin();
     // Before anything is written.
     survive_full_files().map_err(RunError::Reactor)?;
@@ -75,7 +76,7 @@ async fn begin(spec: ServerSpec, host: SessionHost) -> Result<RunOutcome, RunErr
     let facts =
         RunInfo { client_holds_stdin: holds_stdin, ..facts(&spec, &host, known).map_err(RunError::NoProc)? };
     let client = ClientWatch::new(client);
-    let starter = ContainedStarter::new(spec.clone(), host.remove_pid_file.clone());
+    let starter = ContainedStarter::new(Arc::clone(&spec), host.remove_pid_file.clone());
     // Before anything is started: from here on a signal is an ending, not our death.
     let signals = Signals::listen().map_err(RunError::Reactor)?;
     unblock_signals();

@@ -115,7 +115,8 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
         }
         for id in next.info_wanted {
             let (folder, status) = (self.presence.folder.clone(), self.status());
-            self.jobs.answer_info(id, folder, self.facts.clone(), status);
+            let code = self.server.code.clone();
+            self.jobs.answer_info(id, folder, self.facts.clone(), status, code);
         }
         if let Some(why) = next.misfit {
             self.end_for_good(&why);

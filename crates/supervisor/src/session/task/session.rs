@@ -1,6 +1,7 @@
 //! What a session is made of, and its loop: waits for the next thing that happens, and hands it to the file that deals with it.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::requests::Waiters;
-use crate::event::{SleepReason, What};
+use crate::event::{EndCause, SleepReason, What};
 use crate::session::code::Code;
 use crate::session::conversation::{Conversation, ConversationRules, FollowUps};
 use crate::session::host::{Housekeeping, LogSink, SessionHost};
@@ -29,7 +30,7 @@ use moored_registry::{RunInfo, RunRegistration};
 
 /// What a session is made of.
 pub(in crate::session) struct SessionParts<P, S> {
-    pub(in crate::session) spec: ServerSpec,
+    pub(in crate::session) spec: Arc<ServerSpec>,
     pub(in crate::session) facts: RunInfo,
     pub(in crate::session) host: SessionHost,
     pub(in crate::session) port: P,
@@ -41,6 +42,10 @@ pub(in crate::session) struct SessionParts<P, S> {
 #[derive(Debug)]
 pub(in crate::session) enum Command {
     Signal(Signal),
+    /// The session ends, for this reason.
+    Stop(EndCause),
+    /// The server is put to sleep, unless it is busy; the next message starts it again.
+    Sleep(SleepReason),
     /// ^Z: the server's process group is stopped, and then told so.
     Suspend(oneshot::Sender<()>),
     /// It goes on.
@@ -111,7 +116,7 @@ pub(super) struct EndSoFar {
 }
 
 pub(in crate::session) struct Session<P, S: StartServer> {
-    pub(super) spec: ServerSpec,
+    pub(super) spec: Arc<ServerSpec>,
     pub(super) facts: RunInfo,
     pub(super) life: ServerLife,
     pub(super) conversation: Conversation,
@@ -260,6 +265,12 @@ impl<P: ClientPort, S: StartServer> Session<P, S> {
     fn command(&mut self, command: Command) {
         match command {
             Command::Signal(signal) => self.dispatch(Trigger::Signal(signal)),
+            Command::Stop(cause) => self.dispatch(Trigger::Stop(cause)),
+            Command::Sleep(why) => {
+                if self.idle_facts().refusal(self.server_load()).is_none() {
+                    self.sleep(why);
+                }
+            }
             Command::Suspend(done) => {
                 self.signal_server(UnixSignal::STOP);
                 // The host waits for it; it may have ended.

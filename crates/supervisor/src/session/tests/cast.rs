@@ -125,13 +125,14 @@ impl Scene {
             version: "0",
             remove_pid_file: Vec::new(),
             housekeeping: Housekeeping::ByHost,
+            origin: moored_registry::Origin::Serve,
         };
         let launch = Launch::new("scripted", "scripted");
         let spec = ServerSpec { launch, process_env: ProcessEnv::default(), rules };
         let facts = facts(&spec, &host, None).expect("our own process");
         let starter = ScriptStarter { script, starts: Arc::clone(&starts) };
         let port = TestPort { said, got };
-        let parts = SessionParts { spec, facts, host, port, starter, commands: taken };
+        let parts = SessionParts { spec: Arc::new(spec), facts, host, port, starter, commands: taken };
         let session = tokio::spawn(async move { Session::new(parts).live().await });
         Self { say, heard, commands, session, events, starts }
     }
